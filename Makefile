@@ -1,0 +1,79 @@
+# frazil: one non-recursive Makefile. `make` builds build/frazil; `make test` the fast layers; see ./run for the rest.
+#
+# ROOMS lists the rooms of src/ from the lowest to the highest; DEPS_x what room x may include. The include check
+# (test/check_includes.py) reads the same lines, so that the picture and the build cannot drift apart.
+
+ROOMS := base col conf fileio parquet iceberg catalog source decode sql exec sink job ops session cli
+
+DEPS_base    :=
+DEPS_col     := base
+DEPS_conf    := base
+DEPS_fileio  := base
+DEPS_parquet := base col
+DEPS_iceberg := base col
+DEPS_catalog := base col fileio iceberg
+DEPS_source  := base
+DEPS_decode  := base col
+DEPS_sql     := base col
+DEPS_exec    := base col sql
+DEPS_sink    := base col fileio parquet iceberg catalog
+DEPS_job     := base col conf fileio parquet iceberg catalog source decode sql exec sink
+DEPS_ops     := base col conf fileio parquet iceberg catalog source decode sql exec sink job
+DEPS_session := base col conf fileio parquet iceberg catalog source decode sql exec sink job ops
+DEPS_cli     := base col conf fileio parquet iceberg catalog source decode sql exec sink job ops session
+
+CC      ?= gcc
+B       ?= build
+WARN    := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wno-format-truncation -Werror
+OPT     ?= -O2 -g
+# SAN=address builds under ASan and UBSan into build-address, SAN=thread under ThreadSanitizer.
+ifeq ($(SAN),address)
+B       := build-address
+OPT     := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFZ_POISON
+else ifeq ($(SAN),thread)
+B       := build-thread
+OPT     := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+endif
+CFLAGS  := -std=c17 -D_GNU_SOURCE -Isrc $(OPT) $(WARN) -pthread
+LIBS    := -lrdkafka -lzstd -llz4 -lsnappy -ldeflate -ljansson -lyaml -lsqlite3 -lm -pthread
+
+objs_of  = $(patsubst src/%.c,$(B)/%.o,$(wildcard src/$(1)/*.c))
+lib_of   = $(B)/lib/$(1).a
+# A room's archive and those of all rooms that it may use, highest first (link order).
+reverse  = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
+libs_for = $(foreach r,$(call reverse,$(DEPS_$(1)) $(1)),$(if $(wildcard src/$(r)/*.c),$(call lib_of,$(r))))
+
+.PHONY: all test unit clean
+all: $(B)/frazil
+
+define room_rule
+$(call lib_of,$(1)): $(call objs_of,$(1))
+	@mkdir -p $$(dir $$@)
+	@rm -f $$@
+	@ar rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(if $(wildcard src/$(r)/*.c),$(eval $(call room_rule,$(r)))))
+
+$(B)/%.o: src/%.c Makefile
+	@mkdir -p $(dir $@)
+	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/frazil: $(call libs_for,cli)
+	$(CC) $(CFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS)
+
+# Unit tests: test/unit/<room>/test_x.c, linked with that room and those below it only.
+TESTS := $(patsubst test/unit/%.c,$(B)/unit/%,$(wildcard test/unit/*/test_*.c))
+define test_rule
+$(B)/unit/$(1)/%: test/unit/$(1)/%.c $(call libs_for,$(1)) Makefile
+	@mkdir -p $$(dir $$@)
+	$$(CC) $$(CFLAGS) -Wno-missing-prototypes -Itest/unit -MMD -MP -o $$@ $$< -Wl,--start-group $(call libs_for,$(1)) -Wl,--end-group -lcmocka $$(LIBS)
+endef
+$(foreach r,$(ROOMS),$(eval $(call test_rule,$(r))))
+
+unit: $(TESTS)
+	@fail=0; for t in $(TESTS); do echo "== $$t"; $$t || fail=1; done; exit $$fail
+test: unit
+clean:
+	rm -rf build build-address build-thread
+
+-include $(wildcard $(B)/*/*.d $(B)/unit/*/*.d)

@@ -1,0 +1,11 @@
+/* All ceilings, in one place. What reaches one is an error or a dead letter that names it, never a crash. */
+#ifndef FZ_LIMITS_H
+#define FZ_LIMITS_H
+#define FZ_MAX_RECORD_SIZE (4u << 20)      /* default of source.max-record-size: larger records become dead letters without bytes */
+#define FZ_MAX_JSON_DEPTH 1000             /* as Jackson's StreamReadConstraints */
+#define FZ_MAX_SQL_DEPTH 500               /* nesting of SQL expressions and subqueries */
+#define FZ_MAX_SQL_TEXT (16u << 20)        /* bytes of one script */
+#define FZ_MAX_COLUMNS 10000               /* of one table */
+#define FZ_MAX_METADATA_JSON (512u << 20)  /* bytes of a metadata.json that is read */
+#define FZ_BATCH_ROWS 8192                 /* rows of a batch that sources aim at */
+#endif

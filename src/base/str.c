@@ -1,0 +1,188 @@
+/* See str.h. */
+#include "base/str.h"
+#include "base/mem.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int lower(int c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
+
+bool fz_sv_ieq(fz_sv a, fz_sv b) {
+    if (a.n != b.n) return false;
+    for (size_t i = 0; i < a.n; i++)
+        if (lower((unsigned char)a.p[i]) != lower((unsigned char)b.p[i])) return false;
+    return true;
+}
+bool fz_ieq(const char *a, const char *b) { return fz_sv_ieq(fz_sv_of(a), fz_sv_of(b)); }
+int fz_sv_cmp(fz_sv a, fz_sv b) {
+    size_t n = a.n < b.n ? a.n : b.n;
+    int c = n ? memcmp(a.p, b.p, n) : 0;
+    if (c) return c;
+    return a.n < b.n ? -1 : a.n > b.n;
+}
+bool fz_starts(const char *s, const char *prefix) { return strncmp(s, prefix, strlen(prefix)) == 0; }
+bool fz_ends(const char *s, const char *suffix) {
+    size_t n = strlen(s), m = strlen(suffix);
+    return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+static bool blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
+fz_sv fz_sv_trim(fz_sv s) {
+    while (s.n && blank(s.p[0])) s.p++, s.n--;
+    while (s.n && blank(s.p[s.n - 1])) s.n--;
+    return s;
+}
+
+bool fz_parse_u64(fz_sv s, uint64_t *out) {
+    if (s.n == 0 || s.n > 20) return false;
+    uint64_t v = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9') return false;
+        if (__builtin_mul_overflow(v, (uint64_t)10, &v) || __builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v)) return false;
+    }
+    *out = v;
+    return true;
+}
+bool fz_parse_i64(fz_sv s, int64_t *out) {
+    bool neg = s.n && s.p[0] == '-';
+    if (s.n && (s.p[0] == '-' || s.p[0] == '+')) s.p++, s.n--;
+    uint64_t v;
+    if (!fz_parse_u64(s, &v) || v > (uint64_t)INT64_MAX + (neg ? 1 : 0)) return false;
+    *out = neg ? (int64_t)(0 - v) : (int64_t)v;
+    return true;
+}
+bool fz_parse_f64(fz_sv s, double *out) {
+    char tmp[512];
+    if (s.n == 0 || s.n >= sizeof tmp || blank(s.p[0])) return false;
+    memcpy(tmp, s.p, s.n);
+    tmp[s.n] = 0;
+    char *end;
+    *out = strtod(tmp, &end);
+    return end == tmp + s.n;
+}
+
+uint32_t fz_utf8_next(const char *s, size_t n, size_t *i) {
+    const unsigned char *p = (const unsigned char *)s + *i;
+    size_t left = n - *i;
+    uint32_t c = p[0];
+    if (c < 0x80) return *i += 1, c;
+    unsigned need = c >= 0xF0 && c <= 0xF4 ? 3 : c >= 0xE0 && c < 0xF0 ? 2 : c >= 0xC2 && c < 0xE0 ? 1 : 0;
+    if (need == 0 || left <= need) return *i += 1, 0xFFFD;
+    uint32_t cp = c & (0x3Fu >> need);
+    for (unsigned k = 1; k <= need; k++) {
+        if ((p[k] & 0xC0) != 0x80) return *i += 1, 0xFFFD;
+        cp = cp << 6 | (p[k] & 0x3F);
+    }
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    if (cp < least[need] || cp > 0x10FFFF || (cp >= 0xD800 && cp < 0xE000)) return *i += 1, 0xFFFD;
+    *i += need + 1;
+    return cp;
+}
+
+bool fz_utf8_valid(const char *s, size_t n) {
+    size_t i = 0;
+    while (i < n) {
+        /* Eight ASCII bytes at a time: logs are mostly ASCII. */
+        uint64_t w;
+        while (n - i >= 8 && (memcpy(&w, s + i, 8), (w & 0x8080808080808080ull) == 0)) i += 8;
+        if (i == n) break;
+        if ((unsigned char)s[i] < 0x80) {
+            i++;
+            continue;
+        }
+        size_t at = i;
+        uint32_t cp = fz_utf8_next(s, n, &i);
+        if (cp == 0xFFFD && i - at == 1) return false;
+    }
+    return true;
+}
+size_t fz_utf8_len(const char *s, size_t n) {
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) k += ((unsigned char)s[i] & 0xC0) != 0x80;
+    return k;
+}
+size_t fz_utf8_put(char *out, uint32_t cp) {
+    unsigned char *o = (unsigned char *)out;
+    if (cp < 0x80) return o[0] = (unsigned char)cp, 1;
+    if (cp < 0x800) return o[0] = (unsigned char)(0xC0 | cp >> 6), o[1] = (unsigned char)(0x80 | (cp & 63)), 2;
+    if (cp < 0x10000)
+        return o[0] = (unsigned char)(0xE0 | cp >> 12), o[1] = (unsigned char)(0x80 | (cp >> 6 & 63)), o[2] = (unsigned char)(0x80 | (cp & 63)), 3;
+    o[0] = (unsigned char)(0xF0 | cp >> 18);
+    o[1] = (unsigned char)(0x80 | (cp >> 12 & 63));
+    o[2] = (unsigned char)(0x80 | (cp >> 6 & 63));
+    o[3] = (unsigned char)(0x80 | (cp & 63));
+    return 4;
+}
+
+void fz_buf_reserve(fz_buf *b, size_t more) {
+    if (b->cap - b->len >= more) return;
+    size_t cap = b->cap ? b->cap : 64;
+    while (cap - b->len < more) cap *= 2;
+    b->data = fz_realloc(b->data, cap);
+    b->cap = cap;
+}
+void fz_buf_append(fz_buf *b, const void *p, size_t n) {
+    if (!n) return;
+    fz_buf_reserve(b, n);
+    memcpy(b->data + b->len, p, n);
+    b->len += n;
+}
+void fz_buf_puts(fz_buf *b, const char *s) { fz_buf_append(b, s, strlen(s)); }
+void fz_buf_putc(fz_buf *b, char c) { fz_buf_append(b, &c, 1); }
+void fz_buf_printf(fz_buf *b, const char *fmt, ...) {
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n > 0) {
+        fz_buf_reserve(b, (size_t)n + 1);
+        vsnprintf((char *)b->data + b->len, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+}
+void fz_buf_json(fz_buf *b, const char *s, size_t n) {
+    fz_buf_putc(b, '"');
+    size_t from = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        fz_buf_append(b, s + from, i - from);
+        from = i + 1;
+        switch (c) {
+        case '"': fz_buf_puts(b, "\\\""); break;
+        case '\\': fz_buf_puts(b, "\\\\"); break;
+        case '\n': fz_buf_puts(b, "\\n"); break;
+        case '\r': fz_buf_puts(b, "\\r"); break;
+        case '\t': fz_buf_puts(b, "\\t"); break;
+        default: fz_buf_printf(b, "\\u%04x", c);
+        }
+    }
+    fz_buf_append(b, s + from, n - from);
+    fz_buf_putc(b, '"');
+}
+void fz_buf_base64(fz_buf *b, const void *p, size_t n) {
+    static const char abc[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *s = p;
+    fz_buf_reserve(b, (n + 2) / 3 * 4);
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t v = (uint32_t)s[i] << 16 | (i + 1 < n ? (uint32_t)s[i + 1] << 8 : 0) | (i + 2 < n ? s[i + 2] : 0);
+        char out[4] = {abc[v >> 18], abc[v >> 12 & 63], i + 1 < n ? abc[v >> 6 & 63] : '=', i + 2 < n ? abc[v & 63] : '='};
+        fz_buf_append(b, out, 4);
+    }
+}
+const char *fz_buf_cstr(fz_buf *b) {
+    fz_buf_reserve(b, 1);
+    b->data[b->len] = 0;
+    return (const char *)b->data;
+}
+void fz_buf_free(fz_buf *b) {
+    fz_free(b->data);
+    *b = (fz_buf){0};
+}
+char *fz_buf_steal(fz_buf *b) {
+    char *r = (char *)(uintptr_t)fz_buf_cstr(b);
+    *b = (fz_buf){0};
+    return r;
+}
