@@ -1,0 +1,62 @@
+/* Inside the source room: what a connector is, and the part of a source that all connectors share.
+ *
+ * A connector `x` is a const src_ops called src_x_ops, in x.c; it stands in the table of source.c and nowhere else.
+ * Its source is a struct that begins with src_source; open makes it with src_base_init, close gives it back with
+ * src_base_free.
+ *
+ * Invariants
+ *  1. open is called after src_check_options has accepted every option: each name is in ops->options (or belongs to a
+ *     format), each value has its type, nothing REFUSED is left. open checks what depends on several options.
+ *  2. splits[] only grows, and each split is a heap object of its own: pointers to it live as long as the source.
+ *  3. Functions of ops may be called only in the order and from the threads that source.h says.
+ */
+#ifndef SRC_SOURCE_INT_H
+#define SRC_SOURCE_INT_H
+#include "source/source.h"
+
+struct src_source {
+    const src_ops *ops;
+    src_context cx;        /* its strings are copies that live as long as the source */
+    char *identity;        /* "kafka:<cluster id>"; NULL until known */
+    src_split **splits;
+    uint32_t n_splits, cap_splits;
+};
+
+struct src_ops {
+    const char *name;                     /* value of 'connector' */
+    const char *doc;                      /* one or two sentences for the reference page */
+    const fz_option *options;             /* ends with a NULL name; 'connector' itself is not in it */
+    const src_metadata_column *metadata;  /* ends with a NULL key; NULL: none */
+    bool replayable;                      /* any position can be read again */
+    fz_status (*open)(const fz_pair *options, size_t n, const src_context *cx, src_source **out, fz_error *err);
+    void (*close)(src_source *s);
+    /* The rest mirrors source.h. NULL is allowed where a default is named. */
+    bool (*bounded)(const src_source *s);                                                          /* NULL: each split has a stop */
+    fz_status (*discover)(src_source *s, uint32_t *added, fz_error *err);                          /* NULL: none are ever found */
+    fz_status (*bounds)(src_source *s, uint32_t split, fz_error *err);                             /* sets low, high of the split; NULL: they stand */
+    fz_status (*probe_before)(src_source *s, uint32_t split, int64_t before, src_probe *out, fz_error *err); /* NULL: FATAL */
+    fz_status (*assign)(src_source *s, uint32_t split, int64_t from, fz_error *err);
+    fz_status (*unassign_all)(src_source *s, fz_error *err);
+    fz_status (*poll)(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err);
+    fz_status (*report)(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err); /* NULL: nobody to tell */
+    uint64_t (*lag)(src_source *s);                                                                /* NULL: 0 */
+};
+
+/* Fills the shared part: copies cx and its strings. */
+void src_base_init(src_source *s, const src_ops *ops, const src_context *cx);
+/* Frees what the shared part holds (splits and their strings too), not s itself. */
+void src_base_free(src_source *s);
+/* Appends a split; name and topic are copied; stop is INT64_MAX, all else is 0. */
+src_split *src_add_split(src_source *s, const char *name, const char *topic, int32_t partition);
+
+/* Checks every pair against a connector's table: unknown names ("option.unknown", with the nearest), wrong types and refused
+ * names ("option.refused") are USER errors with the pair's position; names without meaning are logged once each.
+ * Options that begin with a format's name ("json.x", "key.json.x", "value.json.x") are left to the decoder. */
+fz_status src_check_options(const fz_option *table, const char *connector, const fz_pair *options, size_t n, fz_error *err) FZ_MUST_USE;
+/* Readers take the splits whose index is r modulo their number. */
+static inline uint32_t src_reader_of(const src_source *s, uint32_t split) { return split % (s->cx.readers ? s->cx.readers : 1); }
+
+extern const src_ops src_kafka_ops;
+extern const src_ops src_filesystem_ops; /* file.c */
+extern const src_ops src_datagen_ops;    /* datagen.c */
+#endif
