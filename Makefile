@@ -22,7 +22,9 @@ DEPS_ops     := base col conf fileio parquet iceberg catalog source decode sql e
 DEPS_session := base col conf fileio parquet iceberg catalog source decode sql exec sink job ops
 DEPS_cli     := base col conf fileio parquet iceberg catalog source decode sql exec sink job ops session
 
-CC      ?= gcc
+CC      := gcc
+# V=1 shows the commands.
+Q       := $(if $(V),,@)
 B       ?= build
 WARN    := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wno-format-truncation -Werror
 OPT     ?= -O2 -g
@@ -56,17 +58,17 @@ $(foreach r,$(ROOMS),$(if $(wildcard src/$(r)/*.c),$(eval $(call room_rule,$(r))
 
 $(B)/%.o: src/%.c Makefile
 	@mkdir -p $(dir $@)
-	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(B)/frazil: $(call libs_for,cli)
-	$(CC) $(CFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS)
+	$(Q)$(CC) $(CFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS)
 
 # Unit tests: test/unit/<room>/test_x.c, linked with that room and those below it only.
 TESTS := $(patsubst test/unit/%.c,$(B)/unit/%,$(wildcard test/unit/*/test_*.c))
 define test_rule
 $(B)/unit/$(1)/%: test/unit/$(1)/%.c $(call libs_for,$(1)) Makefile
 	@mkdir -p $$(dir $$@)
-	$$(CC) $$(CFLAGS) -Wno-missing-prototypes -Itest/unit -MMD -MP -o $$@ $$< -Wl,--start-group $(call libs_for,$(1)) -Wl,--end-group -lcmocka $$(LIBS)
+	$$(Q)$$(CC) $$(CFLAGS) -Wno-missing-prototypes -Itest/unit -MMD -MP -o $$@ $$< -Wl,--start-group $(call libs_for,$(1)) -Wl,--end-group -lcmocka $$(LIBS)
 endef
 $(foreach r,$(ROOMS),$(eval $(call test_rule,$(r))))
 

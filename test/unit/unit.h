@@ -2,6 +2,7 @@
 #ifndef UNIT_H
 #define UNIT_H
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
