@@ -128,7 +128,7 @@ typedef struct ice_sort_field { int32_t source_id; ice_transform transform; bool
 typedef struct ice_sort_order { int32_t order_id; uint32_t n_fields; const ice_sort_field *fields; } ice_sort_order;
 
 /* A term of PARTITIONED BY. transform NULL or "identity": the column itself; else bucket, truncate (with n), year(s), month(s), day(s), date,
- * hour(s), date_hour, void. name NULL: Java's default name (id_bucket_16, c_trunc_4, ts_day, ts_year, ...). */
+ * hour(s), date_hour, void. name NULL: the default name of Java's PartitionSpec.Builder (id_bucket, c_trunc, ts_day, ts_year, ...). */
 typedef struct ice_term { const char *column; const char *transform; int32_t n; const char *name; } ice_term;
 
 ice_transform ice_transform_parse(fz_arena *a, const char *text);
@@ -238,16 +238,17 @@ void ice_manifest_writer_free(ice_manifest_writer *w);           /* NULL is allo
 /* Manifest reader: v1 and v2 (and the known fields of v3), any writer: fields by id, by name where ids are missing, unions in either order,
  * unknown fields skipped, codecs null, deflate, snappy, zstandard. bytes must outlive the reader. file: the entry of the manifest list, whose
  * spec id, snapshot id and sequence number are inherited (Sequence Number Inheritance); NULL: nothing is inherited, spec id from the header.
- * types/n_types: of ice_spec_types for the manifest's spec, or NULL: taken from the file's own Avro types. */
+ * spec and types: the manifest's spec and its ice_metadata_spec_types (the tuple then has the spec's order and types); both NULL: order and
+ * types of the file's own Avro schema. */
 typedef struct ice_manifest_reader ice_manifest_reader;
-fz_status ice_manifest_reader_open(const void *bytes, size_t n, const ice_manifest_file *file, const ice_type *const *types, uint32_t n_types,
+fz_status ice_manifest_reader_open(const void *bytes, size_t n, const ice_manifest_file *file, const ice_spec *spec, const ice_type *const *types,
                                    ice_manifest_reader **out, fz_error *err) FZ_MUST_USE;
 /* The next entry, its memory in a. *more false: the end, *e untouched. */
 fz_status ice_manifest_reader_next(ice_manifest_reader *r, fz_arena *a, ice_entry *e, bool *more, fz_error *err) FZ_MUST_USE;
 const char *ice_manifest_reader_header(const ice_manifest_reader *r, const char *key); /* Avro file metadata ("partition-spec-id"); NULL: none */
 void ice_manifest_reader_close(ice_manifest_reader *r);          /* NULL is allowed */
 /* All entries at once. */
-fz_status ice_manifest_decode(fz_arena *a, const void *bytes, size_t n, const ice_manifest_file *file, const ice_type *const *types, uint32_t n_types,
+fz_status ice_manifest_decode(fz_arena *a, const void *bytes, size_t n, const ice_manifest_file *file, const ice_spec *spec, const ice_type *const *types,
                               const ice_entry **out, uint32_t *n_out, fz_error *err) FZ_MUST_USE;
 
 /* Manifest list of a snapshot, version 2: ICE_NONE sequence numbers become `sequence`. parent ICE_NONE: none. */
