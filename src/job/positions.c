@@ -1,0 +1,203 @@
+/* See positions.h. */
+#include "job/positions.h"
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int job_split_key_cmp(const job_split_key *a, const job_split_key *b) {
+    int c = strcmp(a->source, b->source);
+    if (!c) c = strcmp(a->topic, b->topic);
+    return c ? c : (a->partition > b->partition) - (a->partition < b->partition);
+}
+job_position *job_position_find(const job_position *v, uint32_t n, const job_split_key *key) {
+    for (uint32_t i = 0; i < n; i++)
+        if (job_split_key_cmp(&v[i].key, key) == 0) return (job_position *)(uintptr_t)&v[i];
+    return NULL;
+}
+const char *job_split_text(fz_arena *a, const job_split_key *key) { return fz_arena_printf(a, "%s/%d", key->topic, key->partition); }
+
+/* ---- encoding: both maps are "source -> topic -> rows" ---- */
+typedef void (*put_row)(fz_buf *b, const void *row);
+
+static int by_key(const void *a, const void *b) { /* rows begin with their key */
+    return job_split_key_cmp(*(const job_split_key *const *)a, *(const job_split_key *const *)b);
+}
+
+static void encode_rows(fz_buf *b, const void *rows, size_t size, uint32_t n, put_row put) {
+    const job_split_key **order = fz_calloc(n ? n : 1, sizeof *order);
+    for (uint32_t i = 0; i < n; i++) order[i] = (const job_split_key *)(const void *)((const char *)rows + size * i);
+    qsort(order, n, sizeof *order, by_key);
+    fz_buf_puts(b, "{\"v\":1,\"s\":{");
+    for (uint32_t i = 0; i < n; i++) {
+        const job_split_key *k = order[i], *prev = i ? order[i - 1] : NULL;
+        bool new_source = !prev || strcmp(prev->source, k->source) != 0;
+        bool new_topic = new_source || strcmp(prev->topic, k->topic) != 0;
+        if (new_source) {
+            if (prev) fz_buf_puts(b, "]},");
+            fz_buf_json(b, k->source, strlen(k->source));
+            fz_buf_puts(b, ":{");
+        } else if (new_topic) fz_buf_puts(b, "],");
+        if (new_topic) {
+            fz_buf_json(b, k->topic, strlen(k->topic));
+            fz_buf_puts(b, ":[");
+        } else fz_buf_putc(b, ',');
+        put(b, k);
+    }
+    fz_buf_puts(b, n ? "]}}}" : "}}");
+    fz_free(order);
+}
+static void put_position(fz_buf *b, const void *row) {
+    const job_position *p = row;
+    fz_buf_printf(b, "[%d,%" PRId64, p->key.partition, p->next);
+    if (p->has_last) fz_buf_printf(b, ",%" PRId64 ",%" PRId64 ",\"%016" PRIx64 "\"", p->last_offset, p->last_timestamp, p->last_hash);
+    fz_buf_putc(b, ']');
+}
+static void put_range(fz_buf *b, const void *row) {
+    const job_range *r = row;
+    fz_buf_printf(b, "[%d,%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u]", r->key.partition, r->from, r->to, r->read,
+                  r->added, r->filtered, r->rejected, r->unparseable, r->paths);
+}
+static const char *into(fz_arena *a, fz_buf *b) {
+    const char *s = fz_arena_strndup(a, (const char *)b->data, b->len);
+    fz_buf_free(b);
+    return s;
+}
+
+size_t job_marks_encode(fz_arena *a, const job_marks *m, fz_pair *out) {
+    size_t n = 0;
+    fz_buf b = {0};
+    out[n++] = (fz_pair){.key = JOB_KEY_PIPELINE, .value = m->pipeline};
+    out[n++] = (fz_pair){.key = JOB_KEY_COMMIT_ID, .value = m->commit_id};
+    out[n++] = (fz_pair){.key = JOB_KEY_CHECKPOINT, .value = fz_arena_printf(a, "%" PRIu64, m->checkpoint)};
+    encode_rows(&b, m->positions, sizeof *m->positions, m->n_positions, put_position);
+    out[n++] = (fz_pair){.key = JOB_KEY_POSITIONS, .value = into(a, &b)};
+    encode_rows(&b, m->ranges, sizeof *m->ranges, m->n_ranges, put_range);
+    out[n++] = (fz_pair){.key = JOB_KEY_RANGES, .value = into(a, &b)};
+    if (m->new_chain) out[n++] = (fz_pair){.key = JOB_KEY_CHAIN, .value = "new"};
+    return n;
+}
+const char *job_mirror_encode(fz_arena *a, const job_mirror *m) {
+    fz_buf b = {0};
+    fz_buf_printf(&b, "{\"v\":1,\"snapshot\":%" PRId64 ",\"sequence\":%" PRId64 ",\"positions\":", m->snapshot_id, m->sequence_number);
+    encode_rows(&b, m->positions, sizeof *m->positions, m->n, put_position);
+    fz_buf_putc(&b, '}');
+    return into(a, &b);
+}
+
+/* ---- decoding ---- */
+static fz_status unreadable(fz_error *err, const char *what) {
+    return fz_fail(err, FZ_FATAL, "positions.unreadable", "positions in the table cannot be read: %s", what);
+}
+typedef fz_status (*take_row)(void *cx, fz_arena *a, const job_split_key *key, const json_t *row, fz_error *err);
+
+static fz_status decode_rows(fz_arena *a, json_t *root, take_row take, void *cx, fz_error *err) {
+    json_t *sources = json_object_get(root, "s"), *topics, *rows, *row;
+    if (json_integer_value(json_object_get(root, "v")) != 1) return unreadable(err, "their version is not 1");
+    if (!json_is_object(sources)) return unreadable(err, "no map of sources");
+    const char *source, *topic;
+    size_t i;
+    json_object_foreach(sources, source, topics) {
+        if (!json_is_object(topics)) return unreadable(err, "no map of topics");
+        json_object_foreach(topics, topic, rows) json_array_foreach(rows, i, row) {
+            json_t *p = json_array_get(row, 0);
+            if (!json_is_integer(p)) return unreadable(err, "a partition is not a number");
+            job_split_key key = {fz_arena_strdup(a, source), fz_arena_strdup(a, topic), (int32_t)json_integer_value(p)};
+            FZ_TRY(take(cx, a, &key, row, err));
+        }
+    }
+    return FZ_OK;
+}
+static size_t count_rows(json_t *root) {
+    size_t n = 0;
+    const char *k;
+    json_t *topics, *rows;
+    json_object_foreach(json_object_get(root, "s"), k, topics) json_object_foreach(topics, k, rows) n += json_array_size(rows);
+    return n;
+}
+typedef struct taker { job_position *p; job_range *r; uint32_t n; } taker;
+
+static fz_status take_position(void *cx, fz_arena *a, const job_split_key *key, const json_t *row, fz_error *err) {
+    (void)a;
+    taker *t = cx;
+    job_position p = {.key = *key};
+    json_t *next = json_array_get(row, 1), *off = json_array_get(row, 2), *ts = json_array_get(row, 3), *hash = json_array_get(row, 4);
+    if (!json_is_integer(next)) return unreadable(err, "a position is not a number");
+    p.next = json_integer_value(next);
+    if (json_is_integer(off)) {
+        if (!json_is_integer(ts) || !json_is_string(hash)) return unreadable(err, "the last record of a position is incomplete");
+        p.has_last = true;
+        p.last_offset = json_integer_value(off);
+        p.last_timestamp = json_integer_value(ts);
+        p.last_hash = strtoull(json_string_value(hash), NULL, 16);
+    }
+    t->p[t->n++] = p;
+    return FZ_OK;
+}
+static fz_status take_range(void *cx, fz_arena *a, const job_split_key *key, const json_t *row, fz_error *err) {
+    (void)a;
+    taker *t = cx;
+    if (json_array_size(row) < 9) return unreadable(err, "a range is incomplete");
+    int64_t v[9];
+    for (size_t i = 1; i < 9; i++) {
+        if (!json_is_integer(json_array_get(row, i))) return unreadable(err, "a range holds something that is not a number");
+        v[i] = json_integer_value(json_array_get(row, i));
+    }
+    t->r[t->n++] = (job_range){*key, v[1], v[2], (uint64_t)v[3], (uint64_t)v[4], (uint64_t)v[5], (uint64_t)v[6], (uint64_t)v[7], (uint32_t)v[8]};
+    return FZ_OK;
+}
+
+static fz_status decode_positions(fz_arena *a, json_t *root, uint32_t *n, job_position **out, fz_error *err) {
+    taker t = {.p = FZ_ANEWN(a, job_position, count_rows(root) + 1)};
+    FZ_TRY(decode_rows(a, root, take_position, &t, err));
+    *n = t.n;
+    *out = t.p;
+    return FZ_OK;
+}
+static fz_status parse(const char *text, json_t **out, fz_error *err) {
+    json_error_t je;
+    *out = json_loads(text, 0, &je);
+    return *out ? FZ_OK : unreadable(err, je.text);
+}
+
+fz_status job_marks_decode(fz_arena *a, const fz_pair *summary, size_t n, job_marks *out, bool *found, fz_error *err) {
+    *out = (job_marks){0};
+    const char *pipeline = fz_pair_get(summary, n, JOB_KEY_PIPELINE), *positions = fz_pair_get(summary, n, JOB_KEY_POSITIONS);
+    *found = pipeline != NULL;
+    if (!*found) return FZ_OK;
+    const char *id = fz_pair_get(summary, n, JOB_KEY_COMMIT_ID), *cp = fz_pair_get(summary, n, JOB_KEY_CHECKPOINT);
+    const char *ranges = fz_pair_get(summary, n, JOB_KEY_RANGES);
+    if (!positions || !ranges || !id) return unreadable(err, "a summary key is missing");
+    out->pipeline = fz_arena_strdup(a, pipeline);
+    out->commit_id = fz_arena_strdup(a, id);
+    out->checkpoint = cp ? strtoull(cp, NULL, 10) : 0;
+    out->new_chain = fz_pair_get(summary, n, JOB_KEY_CHAIN) != NULL;
+    json_t *root;
+    FZ_TRY(parse(positions, &root, err));
+    fz_status rc = decode_positions(a, root, &out->n_positions, &out->positions, err);
+    json_decref(root);
+    FZ_TRY(rc);
+    FZ_TRY(parse(ranges, &root, err));
+    taker t = {.r = FZ_ANEWN(a, job_range, count_rows(root) + 1)};
+    rc = decode_rows(a, root, take_range, &t, err);
+    json_decref(root);
+    out->ranges = t.r;
+    out->n_ranges = t.n;
+    return rc;
+}
+
+fz_status job_mirror_decode(fz_arena *a, const char *text, job_mirror *out, fz_error *err) {
+    *out = (job_mirror){0};
+    json_t *root;
+    FZ_TRY(parse(text, &root, err));
+    json_t *id = json_object_get(root, "snapshot"), *seq = json_object_get(root, "sequence");
+    fz_status rc = FZ_OK;
+    if (!json_is_integer(id) || !json_is_integer(seq)) rc = unreadable(err, "the mirror names no snapshot");
+    else {
+        out->snapshot_id = json_integer_value(id);
+        out->sequence_number = json_integer_value(seq);
+        rc = decode_positions(a, json_object_get(root, "positions"), &out->n, &out->positions, err);
+    }
+    json_decref(root);
+    return rc;
+}

@@ -1,0 +1,71 @@
+/* Positions and ranges in a table's own metadata: what a commit of ours writes into the snapshot summary and, as a mirror, into the
+ * table's properties; and back. Pure text work: no I/O.
+ *
+ * Summary keys of a snapshot of ours
+ *   frazil.pipeline     pipeline.name
+ *   frazil.commit-id    UUID of the commit (one-shot sources: "<run id>/<checkpoint>", by which a lost answer is recognised)
+ *   frazil.checkpoint   number of the checkpoint in its run, for people
+ *   frazil.positions    {"v":1,"s":{SOURCE:{TOPIC:[[PARTITION,NEXT,LAST_OFFSET,LAST_TIMESTAMP,"LAST_HASH"],...]}}}
+ *                       the next offset of *every* split of the sink, touched or not; offset, timestamp (ms) and hash of the last record
+ *                       before it (null when there is none)
+ *   frazil.ranges       {"v":1,"s":{SOURCE:{TOPIC:[[PARTITION,FROM,TO,READ,ADDED,FILTERED,REJECTED,UNPARSEABLE,PATHS],...]}}}
+ *                       [FROM,TO) is what this commit carries of the split. PATHS is the number of INSERTs that read the split into this
+ *                       table; READ * PATHS = ADDED + FILTERED + REJECTED + UNPARSEABLE
+ *   frazil.chain        "new" when the ranges begin a new chain on purpose (frazil.positions = adopt or ignore, frazil.lost-offsets = earliest)
+ * Table property: frazil.mirror.PIPELINE = {"v":1,"snapshot":ID,"sequence":N,"positions":{...as above}}
+ *
+ * Invariants
+ *  1. Encoding is canonical (sorted by source, topic, partition), so that equal positions are equal texts.
+ *  2. What cannot be read is an error, never "no positions".
+ */
+#ifndef JOB_POSITIONS_H
+#define JOB_POSITIONS_H
+#include "base/base.h"
+
+#define JOB_KEY_PIPELINE "frazil.pipeline"
+#define JOB_KEY_COMMIT_ID "frazil.commit-id"
+#define JOB_KEY_CHECKPOINT "frazil.checkpoint"
+#define JOB_KEY_POSITIONS "frazil.positions"
+#define JOB_KEY_RANGES "frazil.ranges"
+#define JOB_KEY_CHAIN "frazil.chain"
+#define JOB_MIRROR_PREFIX "frazil.mirror."
+
+/* A split is filed under source identity, topic (a file's path for file sources) and partition. */
+typedef struct job_split_key { const char *source, *topic; int32_t partition; } job_split_key;
+typedef struct job_position {
+    job_split_key key;
+    int64_t next;
+    bool has_last;
+    int64_t last_offset, last_timestamp;
+    uint64_t last_hash;
+} job_position;
+typedef struct job_range {
+    job_split_key key;
+    int64_t from, to;
+    uint64_t read, added, filtered, rejected, unparseable;
+    uint32_t paths;
+} job_range;
+typedef struct job_marks {
+    const char *pipeline, *commit_id;
+    uint64_t checkpoint;
+    bool new_chain;
+    uint32_t n_positions;
+    job_position *positions;
+    uint32_t n_ranges;
+    job_range *ranges;
+} job_marks;
+typedef struct job_mirror { int64_t snapshot_id, sequence_number; uint32_t n; job_position *positions; } job_mirror;
+
+int job_split_key_cmp(const job_split_key *a, const job_split_key *b);
+/* NULL: not there. */
+job_position *job_position_find(const job_position *v, uint32_t n, const job_split_key *key);
+
+/* *found false: the summary is not one of frazil's. FATAL "positions.unreadable" when its text cannot be read. Strings live in a. */
+fz_status job_marks_decode(fz_arena *a, const fz_pair *summary, size_t n, job_marks *out, bool *found, fz_error *err) FZ_MUST_USE;
+/* Appends the summary keys of m to out (room for 6). Returns how many. */
+size_t job_marks_encode(fz_arena *a, const job_marks *m, fz_pair *out);
+fz_status job_mirror_decode(fz_arena *a, const char *text, job_mirror *out, fz_error *err) FZ_MUST_USE;
+const char *job_mirror_encode(fz_arena *a, const job_mirror *m);
+/* "syslog/3" for messages. */
+const char *job_split_text(fz_arena *a, const job_split_key *key);
+#endif

@@ -1,0 +1,65 @@
+/* Positions and ranges in summaries. */
+#include "unit.h"
+#include "job/positions.h"
+
+static void round_trip(void **state) {
+    (void)state;
+    fz_arena *a = fz_arena_new();
+    fz_error err;
+    job_position p[] = {{{"kafka:c1", "syslog", 10}, 7, true, 6, 1700000000123, 0xfedcba9876543210ull},
+                        {{"kafka:c1", "syslog", 2}, 0, false, 0, 0, 0},
+                        {{"kafka:c1", "auth \"x\"", 0}, 1ll << 60, true, -1, -1, 1}};
+    job_range r[] = {{{"kafka:c1", "syslog", 10}, 3, 7, 4, 1, 1, 1, 1, 1}};
+    job_marks m = {"p\"1", "id-1", 12, true, 3, p, 1, r}, back;
+    fz_pair pairs[6];
+    size_t n = job_marks_encode(a, &m, pairs);
+    assert_int_equal(n, 6);
+    bool found;
+    assert_int_equal(job_marks_decode(a, pairs, n, &back, &found, &err), FZ_OK);
+    assert_true(found);
+    assert_string_equal(back.pipeline, "p\"1");
+    assert_int_equal(back.checkpoint, 12);
+    assert_true(back.new_chain);
+    assert_int_equal(back.n_positions, 3);
+    job_position *q = job_position_find(back.positions, 3, &p[0].key);
+    assert_non_null(q);
+    assert_true(q->next == 7 && q->has_last && q->last_hash == p[0].last_hash && q->last_timestamp == 1700000000123);
+    assert_false(job_position_find(back.positions, 3, &p[1].key)->has_last);
+    assert_int_equal(job_position_find(back.positions, 3, &p[2].key)->next, 1ll << 60);
+    assert_int_equal(back.ranges[0].unparseable, 1);
+    job_marks again = m;
+    job_position swapped[] = {p[2], p[0], p[1]};
+    again.positions = swapped;
+    fz_pair pairs2[6];
+    job_marks_encode(a, &again, pairs2);
+    assert_string_equal(pairs[3].value, pairs2[3].value); /* canonical */
+    job_mirror mi = {42, 9, 3, p}, mb;
+    assert_int_equal(job_mirror_decode(a, job_mirror_encode(a, &mi), &mb, &err), FZ_OK);
+    assert_true(mb.snapshot_id == 42 && mb.sequence_number == 9 && mb.n == 3);
+    fz_arena_free(a);
+}
+
+static void damaged_text_is_an_error(void **state) {
+    (void)state;
+    fz_arena *a = fz_arena_new();
+    fz_error err;
+    job_marks m;
+    bool found;
+    fz_pair ok[] = {{.key = "operation", .value = "append"}};
+    assert_int_equal(job_marks_decode(a, ok, 1, &m, &found, &err), FZ_OK);
+    assert_false(found);
+    static const char *const bad[] = {"", "{}", "{\"v\":2,\"s\":{}}", "{\"v\":1,\"s\":{\"k\":{\"t\":[[\"0\",1]]}}}", "{\"v\":1,\"s\":{\"k\":{\"t\":[[0]]}}}",
+                                      "{\"v\":1,\"s\":{\"k\":{\"t\":[[0,1,2]]}}}", "{\"v\":1,\"s\":{\"k\":3}}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        fz_pair p[] = {{.key = JOB_KEY_PIPELINE, .value = "p"}, {.key = JOB_KEY_COMMIT_ID, .value = "x"}, {.key = JOB_KEY_POSITIONS, .value = bad[i]},
+                       {.key = JOB_KEY_RANGES, .value = "{\"v\":1,\"s\":{}}"}};
+        assert_int_equal(job_marks_decode(a, p, 4, &m, &found, &err), FZ_FATAL);
+        assert_string_equal(err.code, "positions.unreadable");
+    }
+    fz_arena_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(damaged_text_is_an_error)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
