@@ -37,7 +37,7 @@ fz_status fz_at(fz_error *err, int line, int column) {
 
 fz_status fz_context(fz_error *err, const char *fmt, ...) {
     if (!err) return FZ_FATAL;
-    char prefix[sizeof err->message], joined[sizeof err->message * 2];
+    char prefix[sizeof err->message], joined[sizeof err->message * 2 + 3];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(prefix, sizeof prefix, fmt, ap);
