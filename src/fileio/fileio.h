@@ -7,9 +7,13 @@
  *     fsync, rename (or link for if-absent), fsync of the directory.
  *  3. No call leaves a temporary behind on failure when it can help it; left-overs of a killed process begin with ".frazil-".
  *  4. Nothing here deletes unless told to, one object a call.
- * Errors: RETRY for I/O that may pass (EIO, ENOSPC, EROFS, EMFILE, time-outs), FATAL for what will not; CONFLICT for
- *         put-if-absent on an existing object; code "file.not-found" (class USER) for what is not there.
- * Threads: any; a fio_writer belongs to one thread.
+ *  5. FZ_OK of a call that writes means durable: the bytes, the name, and the names of all directories above it.
+ * Errors: RETRY for I/O that may pass (EIO, ENOSPC, EROFS, EMFILE, EDQUOT, time-outs), FATAL for what will not; CONFLICT
+ *         ("file.exists") for put-if-absent on an existing object; USER "file.not-found" for what is not there, "file.permission",
+ *         "file.name-too-long", "file.scheme" (a location of a store that this build does not have).
+ * Tests: the fault points file.write and file.fsync, and FRAZIL_STORE_SEED=SEED[:PERMILLE], which lets that share of all writes,
+ *         fsyncs and renames of the local store fail with EIO or ENOSPC (the n-th call of a process always in the same way).
+ * Threads: any; a fio_writer and a fio_batch belong to one thread at a time.
  */
 #ifndef FIO_FILEIO_H
 #define FIO_FILEIO_H
@@ -17,13 +21,16 @@
 
 /* Whole small objects. */
 fz_status fio_read(const char *location, size_t max, fz_buf *out, fz_error *err) FZ_MUST_USE;
+/* Exactly n bytes; "file.short" (FATAL) when the object ends before. */
 fz_status fio_read_range(const char *location, uint64_t from, size_t n, void *out, fz_error *err) FZ_MUST_USE;
 fz_status fio_size(const char *location, uint64_t *size, fz_error *err) FZ_MUST_USE;
 fz_status fio_exists(const char *location, bool *out, fz_error *err) FZ_MUST_USE;
 fz_status fio_put(const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;           /* replaces */
-fz_status fio_put_if_absent(const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE; /* CONFLICT if there */
+/* CONFLICT if there. UNKNOWN ("file.unknown"): the object is there, but whether it would survive a crash could not be learned. */
+fz_status fio_put_if_absent(const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;
 fz_status fio_delete(const char *location, fz_error *err) FZ_MUST_USE;                                 /* not there: FZ_OK */
-/* Calls fn for each object under the prefix, recursively; fn returns false to stop. */
+/* Calls fn for each object under the prefix (a directory), recursively, in no order; fn returns false to stop. Temporaries are
+ * not listed. A prefix that is not there: FZ_OK and no call. */
 typedef bool (*fio_list_fn)(void *cx, const char *location, uint64_t size, int64_t mtime_ms);
 fz_status fio_list(const char *prefix, fio_list_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 /* Names of the direct children that are directories (namespaces and tables of a filesystem catalog). */
@@ -34,14 +41,29 @@ fz_status fio_delete_tree(const char *location, fz_error *err) FZ_MUST_USE; /* D
 /* Streaming writes of one object; holds no file descriptor between calls (30,000 may be open at once). */
 typedef struct fio_writer fio_writer;
 fz_status fio_writer_open(const char *location, fio_writer **out, fz_error *err) FZ_MUST_USE;
+/* Takes all of p or, on failure, nothing of it: the same call may be made again. */
 fz_status fio_writer_append(fio_writer *w, const void *p, size_t n, fz_error *err) FZ_MUST_USE;
 /* Makes the object durable and visible. Frees w whatever happens (the temporary is removed on failure). */
 fz_status fio_writer_finish(fio_writer *w, uint64_t *size, fz_error *err) FZ_MUST_USE;
 void fio_writer_abort(fio_writer *w); /* NULL is allowed */
+size_t fio_writer_memory(const fio_writer *w); /* bytes held, for a budget */
+fz_status fio_writer_flush(fio_writer *w, fz_error *err) FZ_MUST_USE; /* gives them to the temporary file */
+
+/* Many objects made durable together (the files of a checkpoint): far cheaper than one by one, since a file system that
+ * journals commits once for all. Nothing is visible before fio_batch_sync; FZ_OK of it means that everything is durable. On its
+ * failure no object of the batch is left (when that can be helped), and the batch is empty again. */
+typedef struct fio_batch fio_batch;
+fio_batch *fio_batch_new(void);
+void fio_batch_free(fio_batch *b); /* drops what was not synced; NULL is allowed */
+/* As fio_writer_finish, but visible and durable only with fio_batch_sync. Frees w whatever happens. */
+fz_status fio_writer_finish_in(fio_writer *w, fio_batch *b, uint64_t *size, fz_error *err) FZ_MUST_USE;
+fz_status fio_batch_sync(fio_batch *b, fz_error *err) FZ_MUST_USE;
 
 /* Joins a location and a relative name with exactly one slash. */
 char *fio_join(fz_arena *a, const char *location, const char *name);
-/* The local path of a file location; NULL for other schemes. */
+/* The longest name that one component of a location may have, in bytes (255 for local files); 0: no such limit. */
+size_t fio_name_max(const char *location);
+/* The local path of a file location (points into it); NULL for other schemes. */
 const char *fio_local_path(const char *location);
 /* Advisory lock on a local file (created if missing), waiting up to timeout_ms; RETRY when it is held longer. */
 typedef struct fio_lock fio_lock;

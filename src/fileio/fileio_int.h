@@ -1,0 +1,60 @@
+/* Inside of fileio: the table of functions that a store is, and what the local store's files share. */
+#ifndef FIO_FILEIO_INT_H
+#define FIO_FILEIO_INT_H
+#include "fileio/fileio.h"
+#include <sys/stat.h>
+
+#define FIO_TEMP_PREFIX ".frazil-"
+/* A writer's buffer goes to disk when it would pass this; below it an object costs one open(2). */
+#define FIO_BUFFER (256u << 10)
+
+/* key: what a location is inside its store (local: the path; memory: the location itself). */
+typedef struct fio_store {
+    fz_status (*read)(const char *key, size_t max, fz_buf *out, fz_error *err);
+    fz_status (*read_range)(const char *key, uint64_t from, size_t n, void *out, fz_error *err);
+    fz_status (*stat)(const char *key, uint64_t *size, fz_error *err); /* USER file.not-found */
+    fz_status (*put)(const char *key, const void *p, size_t n, bool if_absent, fz_error *err);
+    fz_status (*remove)(const char *key, fz_error *err);
+    fz_status (*list)(const char *key, const char *location, fio_list_fn fn, void *cx, fz_error *err);
+    fz_status (*list_dirs)(const char *key, fio_child_fn fn, void *cx, fz_error *err);
+    fz_status (*remove_tree)(const char *key, fz_error *err);
+    /* Adds bytes at w->written to what is kept outside of memory; NULL: this store keeps all in memory until the end. */
+    fz_status (*spill)(fio_writer *w, const void *p, size_t n, fz_error *err);
+    /* Everything is in the buffer or spilled. batch NULL: make it durable and visible now; else leave that to the batch. */
+    fz_status (*finish)(fio_writer *w, fio_batch *batch, fz_error *err);
+    void (*abort)(fio_writer *w); /* removes what was spilled */
+} fio_store;
+extern const fio_store fio_local, fio_mem;
+
+struct fio_writer {
+    const fio_store *store;
+    char *key;
+    uint8_t *buf;
+    size_t len, cap;
+    uint64_t written; /* bytes spilled */
+    uint64_t tag;     /* makes the temporary's name */
+};
+
+typedef struct fio_pending { char *path; uint64_t tag; } fio_pending;
+struct fio_batch { fio_pending *v; size_t n, cap; };
+
+fz_status fio_resolve(const char *location, const fio_store **store, const char **key, fz_error *err) FZ_MUST_USE;
+/* Class and code of an errno; the message names what was done and the path. */
+fz_status fio_errno(fz_error *err, int e, const char *what, const char *path);
+
+/* dirs.c: directories that exist and whose names are durable. Paths are absolute. */
+int fio_dirs_make(const char *file_path);                         /* the directories above a file; 0 or errno */
+fz_status fio_dirs_sync(const char *const *file_paths, size_t n, fz_error *err) FZ_MUST_USE; /* n >= 1 */
+
+/* local_io.c: system calls with faults in between and EINTR out of the way; 0 or errno. */
+int fio_io_write(int fd, const void *p, size_t n, uint64_t at);
+int fio_io_fsync(int fd);
+int fio_io_rename(const char *from, const char *to);
+char *fio_temp_path(const char *path, uint64_t tag); /* heap */
+int fio_temp_create(const char *temp, const char *path); /* fd, or -errno; makes missing directories */
+uint64_t fio_tag(void);
+/* local_batch.c: temporaries -> durable -> visible -> durable by name. On failure none is left. */
+fz_status fio_local_publish(const fio_pending *v, size_t n, fz_error *err) FZ_MUST_USE;
+/* The same for one object that may replace an older one: a failure leaves the old one or the new one. */
+fz_status fio_local_replace(const fio_pending *p, fz_error *err) FZ_MUST_USE;
+#endif
