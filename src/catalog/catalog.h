@@ -17,7 +17,8 @@
  *  3. Nothing is deleted while an outcome is unknown. After a definite failure only the metadata.json that this very call has
  *     written is removed. Old metadata files go (write.metadata.delete-after-commit.enabled) only after a known success.
  *  4. Locations are kept byte for byte, but for trailing slashes, which a new table's location loses.
- * Memory: results live in the arena that is passed. Threads: a catalog may be used by any number of threads at a time.
+ * Memory: names and properties live in the arena that is passed; a cat_table is freed by cat_table_free.
+ * Threads: a catalog may be used by any number of threads at a time; a cat_table is read-only and may be shared.
  * Errors (code): "catalog.option" (USER; an unknown, missing or wrong option), "catalog.not-in-this-build" (USER),
  *   "catalog.namespace-not-found", "catalog.namespace-exists", "catalog.namespace-not-empty", "catalog.table-not-found",
  *   "catalog.table-exists", "catalog.name" (all USER), "catalog.not-a-catalog" (USER; a file of another program),
@@ -75,23 +76,31 @@ fz_status cat_table_exists(cat_catalog *c, const cat_ident *id, bool *out, fz_er
  * leaves all files; the hadoop catalog's table is its directory, which goes either way (as in Iceberg). */
 fz_status cat_drop_table(cat_catalog *c, const cat_ident *id, bool purge, fz_error *err) FZ_MUST_USE;
 
+/* Properties of a new table: those given, over the catalog's 'table-default.*', under its 'table-override.*'. */
+fz_status cat_table_properties(const cat_catalog *c, fz_arena *a, const fz_pair *given, size_t n, fz_pair **out, size_t *n_out, fz_error *err) FZ_MUST_USE;
+
 /* One version of a table. */
 typedef struct cat_table {
     cat_ident ident;
     const char *metadata_location;
-    ice_metadata *metadata;      /* read-only */
+    ice_metadata *metadata;      /* read-only; owns the memory of all of this */
     int64_t version;             /* hadoop: N of vN; sql: N of the file's name, -1 if it has none */
 } cat_table;
+void cat_table_free(cat_table *t); /* NULL is allowed */
 
-/* The location that a new table of this name gets when none is given: the namespace's property 'location', else
- * warehouse/level/.../name. */
+/* The location that a new table of this name gets when none is given: the namespace's property 'location', else the warehouse
+ * and the namespace's levels, and the name. */
 fz_status cat_default_location(cat_catalog *c, const cat_ident *id, fz_arena *a, const char **out, fz_error *err) FZ_MUST_USE;
-/* Makes the table with its first metadata, whose location the caller took from cat_default_location or from the user (the hadoop
- * catalog refuses another one than its default). FZ_UNKNOWN as in cat_commit. Codes: namespace-not-found, table-exists. */
-fz_status cat_create_table(cat_catalog *c, const cat_ident *id, const ice_metadata *first, fz_arena *a, cat_table **out, fz_error *err) FZ_MUST_USE;
-fz_status cat_load_table(cat_catalog *c, const cat_ident *id, fz_arena *a, cat_table **out, fz_error *err) FZ_MUST_USE;
-/* Applies the changes to base->metadata (ice_metadata_apply), writes the new metadata.json and swaps the pointer. base is what
- * cat_load_table, cat_create_table or a cat_commit gave. Status: invariant 2. *out is set only with FZ_OK.
- * Fault points, in order: commit.metadata, commit.swap, commit.accepted, commit.answered. */
-fz_status cat_commit(cat_catalog *c, const cat_table *base, const ice_changes *changes, fz_arena *a, cat_table **out, fz_error *err) FZ_MUST_USE;
+/* Makes the table with its first metadata (ice_metadata_new), whose location the caller took from cat_default_location or from the
+ * user (the hadoop catalog refuses another one than its default). With FZ_OK *out owns `first`; else the caller keeps it.
+ * Status as in cat_commit; USER codes namespace-not-found and table-exists. */
+fz_status cat_create_table(cat_catalog *c, const cat_ident *id, ice_metadata *first, cat_table **out, fz_error *err) FZ_MUST_USE;
+fz_status cat_load_table(cat_catalog *c, const cat_ident *id, cat_table **out, fz_error *err) FZ_MUST_USE;
+/* Checks the requirements on base->metadata, applies the updates (ice_metadata_apply), writes the new metadata.json and swaps the
+ * pointer. base is what cat_load_table, cat_create_table or an earlier cat_commit gave; it stays the caller's. Status: invariant 2.
+ * *out is set only with FZ_OK. Fault points, in order: commit.metadata, commit.swap, commit.accepted, commit.answered. */
+fz_status cat_commit(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err) FZ_MUST_USE;
+
+/* fileio as the iceberg room wants it (ice_append_build, ice_snapshot_manifests). write replaces. */
+extern const ice_io cat_io;
 #endif
