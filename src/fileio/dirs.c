@@ -135,3 +135,39 @@ fz_status fio_dirs_sync(const char *const *file_paths, size_t n, fz_error *err) 
     fz_free(v);
     return rc;
 }
+
+static fz_status local_only(const char *location, const char **path, fz_error *err) {
+    const fio_store *st;
+    FZ_TRY(fio_resolve(location, &st, path, err));
+    if (st == &fio_local) return FZ_OK;
+    return fz_fail(err, FZ_USER, "file.scheme", "'%s': only local files have directories", location);
+}
+
+fz_status fio_dir_make(const char *location, fz_error *err) {
+    const char *path;
+    FZ_TRY(local_only(location, &path, err));
+    char *inside = fz_asprintf("%s/x", path); /* both helpers take the path of a file */
+    const char *one = inside;
+    int e = fio_dirs_make(inside);
+    fz_status rc = e ? fio_errno(err, e, "make the directory", path) : fio_dirs_sync(&one, 1, err);
+    fz_free(inside);
+    return rc;
+}
+
+fz_status fio_dir_exists(const char *location, bool *out, fz_error *err) {
+    const char *path;
+    FZ_TRY(local_only(location, &path, err));
+    struct stat st;
+    *out = false;
+    if (stat(path, &st) == 0) *out = S_ISDIR(st.st_mode);
+    else if (errno != ENOENT && errno != ENOTDIR) return fio_errno(err, errno, "look at", path);
+    return FZ_OK;
+}
+
+fz_status fio_dir_remove(const char *location, fz_error *err) {
+    const char *path;
+    FZ_TRY(local_only(location, &path, err));
+    if (rmdir(path) == 0 || errno == ENOENT) return FZ_OK;
+    if (errno == ENOTEMPTY || errno == EEXIST) return fz_fail(err, FZ_USER, "file.not-empty", "the directory '%s' is not empty", path);
+    return fio_errno(err, errno, "remove the directory", path);
+}

@@ -38,6 +38,11 @@ typedef bool (*fio_child_fn)(void *cx, const char *name);
 fz_status fio_list_dirs(const char *prefix, fio_child_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 fz_status fio_delete_tree(const char *location, fz_error *err) FZ_MUST_USE; /* DROP of a namespace directory that is empty of tables */
 
+/* Directories as things of their own (namespaces of a filesystem catalog); local files only, USER "file.scheme" elsewhere. */
+fz_status fio_dir_make(const char *location, fz_error *err) FZ_MUST_USE;      /* and those above it; durable; there already: FZ_OK */
+fz_status fio_dir_exists(const char *location, bool *out, fz_error *err) FZ_MUST_USE;
+fz_status fio_dir_remove(const char *location, fz_error *err) FZ_MUST_USE;    /* USER "file.not-empty" */
+
 /* Streaming writes of one object; holds no file descriptor between calls (30,000 may be open at once). */
 typedef struct fio_writer fio_writer;
 fz_status fio_writer_open(const char *location, fio_writer **out, fz_error *err) FZ_MUST_USE;

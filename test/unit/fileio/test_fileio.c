@@ -427,6 +427,24 @@ static void test_fsyncs_of_a_batch(void **state) {
     unlink(log);
 }
 
+static void test_directories(void **state) {
+    (void)state;
+    bool there;
+    OK(fio_dir_exists(path_of("d1/d2"), &there, &err));
+    assert_false(there);
+    OK(fio_dir_make(path_of("d1/d2"), &err));
+    OK(fio_dir_make(path_of("d1/d2"), &err));
+    OK(fio_dir_exists(path_of("d1/d2"), &there, &err));
+    assert_true(there);
+    assert_int_equal(fio_dir_remove(path_of("d1"), &err), FZ_USER);
+    assert_string_equal(err.code, "file.not-empty");
+    OK(fio_dir_remove(path_of("d1/d2"), &err));
+    OK(fio_dir_remove(path_of("d1"), &err));
+    OK(fio_dir_exists(path_of("d1"), &there, &err));
+    assert_false(there);
+    assert_int_equal(fio_dir_make("mem://x", &err), FZ_USER);
+}
+
 static void test_lock(void **state) {
     (void)state;
     char path[100];
@@ -455,7 +473,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         T(test_whole_objects), T(test_streaming), T(test_many_open), T(test_append_fails_whole), T(test_each_failure), T(test_put_faults),
-        T(test_put_if_absent_race), T(test_listing), T(test_locations), T(test_errno_classes), T(test_directory_removed_meanwhile), T(test_lock), T(test_fsyncs_of_a_batch),
+        T(test_put_if_absent_race), T(test_listing), T(test_locations), T(test_errno_classes), T(test_directory_removed_meanwhile), T(test_directories), T(test_lock), T(test_fsyncs_of_a_batch),
     };
     return cmocka_run_group_tests_name("fileio", tests, NULL, NULL);
 }
