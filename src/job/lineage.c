@@ -1,0 +1,71 @@
+/* See lineage.h. */
+#include "job/lineage.h"
+
+/* Are files that snapshot `id` added still live in the current snapshot? The manifest list tells for manifests that it wrote itself; merged manifests
+ * keep the snapshot id in their entries. */
+static fz_status still_live(fz_arena *a, const ice_metadata *m, int64_t id, const ice_io *io, bool *live, fz_error *err) {
+    *live = false;
+    const ice_snapshot *cur = ice_metadata_current(m);
+    if (!cur) return FZ_OK;
+    ice_manifest_list list;
+    FZ_TRY(ice_snapshot_manifests(a, cur, io, &list, err));
+    for (uint32_t i = 0; i < list.n && !*live; i++) *live = list.v[i].content == 0 && list.v[i].added_snapshot_id == id && list.v[i].added_files > 0;
+    for (uint32_t i = 0; i < list.n && !*live; i++) {
+        const ice_manifest_file *f = &list.v[i];
+        if (f->content != 0 || f->existing_files == 0) continue;
+        const ice_spec *spec = ice_metadata_spec(m, f->spec_id);
+        fz_buf bytes = {0};
+        const ice_entry *entries = NULL;
+        uint32_t n = 0;
+        fz_status rc = io->read(io->cx, f->path, &bytes, err);
+        if (rc == FZ_OK) rc = ice_manifest_decode(a, bytes.data, bytes.len, f, spec, spec ? ice_metadata_spec_types(a, m, spec) : NULL, &entries, &n, err);
+        for (uint32_t k = 0; rc == FZ_OK && k < n && !*live; k++) *live = entries[k].status != ICE_DELETED && entries[k].snapshot_id == id;
+        fz_buf_free(&bytes);
+        FZ_TRY(rc);
+    }
+    return FZ_OK;
+}
+
+/* The lineage was cut before one of ours was met: does the mirror count? */
+static fz_status use_mirror(fz_arena *a, const ice_metadata *m, const char *pipeline, const ice_snapshot *last, int64_t lowest_sequence, const ice_io *io,
+                            job_lineage *out, fz_error *err) {
+    const char *text = ice_property(m, fz_arena_printf(a, JOB_MIRROR_PREFIX "%s", pipeline), NULL);
+    if (!text) return FZ_OK; /* it is written with every commit of ours: none was ever made */
+    job_mirror mirror;
+    FZ_TRY(job_mirror_decode(a, text, &mirror, err));
+    bool proven = last->parent_id == mirror.snapshot_id && lowest_sequence > mirror.sequence_number;
+    if (!proven && lowest_sequence > mirror.sequence_number) FZ_TRY(still_live(a, m, mirror.snapshot_id, io, &proven, err));
+    out->marks = (job_marks){.pipeline = pipeline, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions};
+    out->snapshot_id = mirror.snapshot_id;
+    out->from_mirror = true;
+    out->found = proven;
+    out->unproven = !proven;
+    return FZ_OK;
+}
+
+fz_status job_lineage_read(fz_arena *a, const ice_metadata *m, const char *pipeline, const char *commit_id, const ice_io *io, job_lineage *out, fz_error *err) {
+    *out = (job_lineage){0};
+    bool cut = false;
+    int64_t lowest = INT64_MAX;
+    const ice_snapshot *last = NULL;
+    for (const ice_snapshot *s = ice_metadata_current(m); s; s = ice_snapshot_parent(m, s, &cut)) {
+        job_marks marks;
+        bool ours;
+        FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &marks, &ours, err));
+        last = s;
+        if (s->sequence < lowest) lowest = s->sequence;
+        if (!ours) continue;
+        if (strcmp(marks.pipeline, pipeline) == 0) {
+            out->found = true;
+            out->marks = marks;
+            out->snapshot_id = s->id;
+            out->commit_seen = commit_id && strcmp(marks.commit_id, commit_id) == 0;
+            return FZ_OK;
+        }
+        if (!out->has_other) {
+            out->has_other = true;
+            out->other = marks;
+        }
+    }
+    return last && cut ? use_mirror(a, m, pipeline, last, lowest, io, out, err) : FZ_OK;
+}

@@ -1,0 +1,315 @@
+/* See scan.h. */
+#include "job/scan.h"
+#include <stdlib.h>
+
+typedef struct part { /* one decoder's share of the table: value or key */
+    const char *format;
+    col_schema schema;        /* the physical columns that it decodes, names as the format sees them */
+    uint32_t *column;         /* -> index in the scan's schema */
+    bool *wanted;
+    fz_pair *options;         /* "<format>.x" only */
+    size_t n_options;
+    bool any;                 /* at least one wanted column, or nothing to decide by but the value itself */
+} part;
+
+struct job_scan {
+    fz_arena *arena;
+    const sql_plan *plan;
+    src_source *source;
+    part value, key;
+    fz_log_limit sample_limit;
+};
+struct job_scan_reader { job_scan *scan; dec_decoder *value, *key; };
+
+static const char *opt(const sql_table *t, const char *key) { return fz_pair_get(t->options, t->n_options, key); }
+
+static fz_status option_error(const sql_table *t, const char *code, const char *name, const char *what, fz_error *err) {
+    fz_fail(err, FZ_USER, code, "table %s: option '%s' %s", t->path, name, what);
+    for (uint32_t i = 0; i < t->n_options; i++)
+        if (strcmp(t->options[i].key, name) == 0) return fz_at(err, t->options[i].line, t->options[i].column);
+    return FZ_USER;
+}
+
+/* Is col one of the ';'-separated names? */
+static bool in_list(const char *list, const char *col) {
+    for (const char *p = list; p && *p;) {
+        const char *semi = strchr(p, ';');
+        size_t n = semi ? (size_t)(semi - p) : strlen(p);
+        fz_sv name = fz_sv_trim((fz_sv){p, n});
+        if (fz_sv_eq(name, fz_sv_of(col))) return true;
+        p += n + (semi != NULL);
+    }
+    return false;
+}
+
+/* Options of one format, by the names that its decoder knows: "value.json.x", "json.x" -> "json.x". */
+static void take_options(fz_arena *a, const sql_table *t, part *p, const char *prefix, bool bare) {
+    p->options = FZ_ANEWN(a, fz_pair, t->n_options + 1);
+    size_t pre = strlen(prefix), fmt = strlen(p->format);
+    for (uint32_t i = 0; i < t->n_options; i++) {
+        const char *k = t->options[i].key;
+        const char *name = fz_starts(k, prefix) ? k + pre : bare ? k : NULL;
+        if (name && fz_starts(name, p->format) && name[fmt] == '.') {
+            p->options[p->n_options] = t->options[i];
+            p->options[p->n_options++].key = name;
+        }
+    }
+}
+
+/* Options of formats that the table does not use would be silently ignored: refuse them. */
+static fz_status check_strays(const sql_table *t, const part *value, const part *key, fz_error *err) {
+    for (uint32_t i = 0; i < t->n_options; i++) {
+        const char *k = t->options[i].key, *name = k;
+        bool for_key = fz_starts(k, "key."), for_value = fz_starts(k, "value.");
+        if (for_key || for_value) name = strchr(k, '.') + 1;
+        for (const dec_format_info *f = dec_formats(); f->name; f++) {
+            size_t n = strlen(f->name);
+            if (strncmp(name, f->name, n) != 0 || name[n] != '.') continue;
+            bool used = (!for_key && value->format && strcmp(value->format, f->name) == 0) || (for_key && key->format && strcmp(key->format, f->name) == 0);
+            if (!used) return option_error(t, "option.unknown", k, "belongs to a format that the table does not use", err);
+        }
+    }
+    return FZ_OK;
+}
+
+static void add_column(part *p, const sql_column *c, const char *name, uint32_t at, bool wanted) {
+    ((col_field *)(uintptr_t)p->schema.fields)[p->schema.n] = (col_field){name, c->type, c->comment};
+    p->column[p->schema.n] = at;
+    p->wanted[p->schema.n++] = wanted;
+    p->any |= wanted;
+}
+
+/* Deals the physical columns to the value's and the key's decoder. */
+static fz_status deal(fz_arena *a, const sql_table *t, const bool *wanted, part *value, part *key, fz_error *err) {
+    const char *connector = opt(t, "connector"), *fields = opt(t, "key.fields"), *prefix = opt(t, "key.fields-prefix"), *include = opt(t, "value.fields-include");
+    value->format = opt(t, "value.format") ? opt(t, "value.format") : opt(t, "format");
+    key->format = opt(t, "key.format");
+    if (connector && fz_ieq(connector, "datagen")) value->format = "json"; /* its records are made as JSON */
+    if (opt(t, "format") && opt(t, "value.format")) return option_error(t, "option.conflict", "value.format", "and 'format' are both set", err);
+    if (!value->format) {
+        fz_fail(err, FZ_USER, "option.missing", "table %s: required option 'format' is missing", t->path);
+        return fz_hint(err, "add 'format' = 'json'");
+    }
+    if (fields && !key->format) return option_error(t, "option.conflict", "key.fields", "needs 'key.format'", err);
+    bool except = include && fz_ieq(include, "EXCEPT_KEY");
+    if (include && !except && !fz_ieq(include, "ALL")) return option_error(t, "option.invalid", "value.fields-include", "must be ALL or EXCEPT_KEY", err);
+    part *both[] = {value, key};
+    for (int k = 0; k < 2; k++) {
+        both[k]->schema.fields = FZ_ANEWN(a, col_field, t->n_columns + 1);
+        both[k]->column = FZ_ANEWN(a, uint32_t, t->n_columns + 1);
+        both[k]->wanted = FZ_ANEWN(a, bool, t->n_columns + 1);
+    }
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        const sql_column *c = &t->columns[i];
+        if (c->kind != SQL_COL_PHYSICAL) continue;
+        bool is_key = key->format && fields && in_list(fields, c->name), want = !wanted || wanted[at];
+        if (is_key) {
+            const char *name = c->name;
+            if (prefix && *prefix) {
+                if (!fz_starts(name, prefix)) return option_error(t, "option.conflict", "key.fields-prefix", "is not how every key field begins", err);
+                name += strlen(prefix);
+            }
+            add_column(key, c, name, at, want);
+        }
+        if (!is_key || !except) add_column(value, c, c->name, at, want && !is_key);
+        at++;
+    }
+    take_options(a, t, value, "value.", true);
+    if (key->format) take_options(a, t, key, "key.", false);
+    return check_strays(t, value, key, err);
+}
+
+static fz_status decoder_of(const part *p, bool key, dec_decoder **out, fz_error *err) {
+    return dec_new(p->format, p->options, p->n_options, &p->schema, p->wanted, key, out, err);
+}
+
+fz_status job_scan_check(const sql_table *t, fz_error *err) {
+    fz_arena *a = fz_arena_new();
+    part value = {0}, key = {0};
+    dec_decoder *d = NULL;
+    fz_status rc = deal(a, t, NULL, &value, &key, err);
+    if (rc == FZ_OK) {
+        rc = decoder_of(&value, false, &d, err);
+        dec_free(d);
+        d = NULL;
+    }
+    if (rc == FZ_OK && key.format) {
+        rc = decoder_of(&key, true, &d, err);
+        dec_free(d);
+    }
+    fz_arena_free(a);
+    return rc;
+}
+
+static fz_status check_metadata(const sql_plan *p, fz_error *err) {
+    const char *connector = opt(p->table, "connector");
+    const src_metadata_column *known = src_metadata_columns(connector);
+    for (uint32_t i = p->n_scan_physical; i < p->schema->n; i++) {
+        const char *key = p->scan_metadata[i - p->n_scan_physical];
+        const src_metadata_column *m = known;
+        while (m && m->key && strcmp(m->key, key) != 0) m++;
+        if (m && m->key) continue;
+        fz_fail(err, FZ_USER, "sql.metadata", "table %s: connector '%s' has no metadata column '%s'", p->table->path, connector, key);
+        fz_buf b = {0};
+        for (m = known; m && m->key; m++) fz_buf_printf(&b, "%s%s", m == known ? "" : ", ", m->key);
+        fz_status rc = fz_hint(err, "it has: %s", fz_buf_cstr(&b));
+        fz_buf_free(&b);
+        return rc;
+    }
+    return FZ_OK;
+}
+
+fz_status job_scan_open(const sql_plan *plan, const src_context *cx, job_scan **out, fz_error *err) {
+    job_scan *s = FZ_NEW(job_scan);
+    s->arena = fz_arena_new();
+    s->plan = plan;
+    src_context full = *cx;
+    full.table = plan->table->path;
+    full.need_key = true; /* a pointer a record: cheap, and the last record's hash covers the key */
+    for (uint32_t i = plan->n_scan_physical; i < plan->schema->n; i++)
+        if (plan->wanted[i] && strcmp(plan->scan_metadata[i - plan->n_scan_physical], "headers") == 0) full.need_headers = true;
+    dec_decoder *d = NULL;
+    fz_status rc = check_metadata(plan, err);
+    if (rc == FZ_OK) rc = deal(s->arena, plan->table, plan->wanted, &s->value, &s->key, err);
+    if (rc == FZ_OK) rc = decoder_of(&s->value, false, &d, err);
+    dec_free(d);
+    if (rc == FZ_OK) rc = src_open(plan->table->options, plan->table->n_options, &full, &s->source, err);
+    if (rc != FZ_OK) {
+        job_scan_close(s);
+        return rc;
+    }
+    *out = s;
+    return FZ_OK;
+}
+void job_scan_close(job_scan *s) {
+    if (!s) return;
+    src_close(s->source);
+    fz_arena_free(s->arena);
+    fz_free(s);
+}
+src_source *job_scan_source(job_scan *s) { return s->source; }
+const sql_plan *job_scan_plan(const job_scan *s) { return s->plan; }
+
+fz_status job_scan_reader_new(job_scan *s, job_scan_reader **out, fz_error *err) {
+    job_scan_reader *r = FZ_NEW(job_scan_reader);
+    r->scan = s;
+    fz_status rc = decoder_of(&s->value, false, &r->value, err);
+    if (rc == FZ_OK && s->key.format && s->key.any) rc = decoder_of(&s->key, true, &r->key, err);
+    if (rc != FZ_OK) {
+        job_scan_reader_free(r);
+        return rc;
+    }
+    *out = r;
+    return FZ_OK;
+}
+void job_scan_reader_free(job_scan_reader *r) {
+    if (!r) return;
+    dec_free(r->value);
+    dec_free(r->key);
+    fz_free(r);
+}
+
+/* ---- metadata columns ---- */
+static col_vec *constant_text(fz_arena *a, const col_type *t, const char *text, uint32_t n) {
+    col_builder *b = col_builder_new(a, t);
+    if (text) col_add_bytes(b, text, strlen(text));
+    else col_add_null(b);
+    return col_vec_const(a, col_builder_finish(b), 0, n);
+}
+static void add_headers(col_builder *b, const fz_record *r) {
+    for (uint16_t h = 0; h < r->n_headers; h++) {
+        col_add_bytes(col_builder_child(b, 0), r->headers[h].key, strlen(r->headers[h].key));
+        if (r->headers[h].value_len < 0) col_add_null(col_builder_child(b, 1));
+        else col_add_bytes(col_builder_child(b, 1), r->headers[h].value, (size_t)r->headers[h].value_len);
+    }
+    col_add_nested(b);
+}
+static const char *const timestamp_types[] = {"NoTimestampType", "CreateTime", "LogAppendTime"};
+
+static col_vec *metadata_column(job_scan *s, const char *key, const col_type *t, const fz_chunk *c, const uint32_t *row_rec, uint32_t n, fz_arena *a) {
+    const src_split *split = src_get_split(s->source, c->split);
+    if (strcmp(key, "topic") == 0) return constant_text(a, t, split->topic, n);
+    if (strcmp(key, "file.path") == 0) return constant_text(a, t, split->name, n);
+    if (strcmp(key, "file.name") == 0) return constant_text(a, t, strrchr(split->name, '/') ? strrchr(split->name, '/') + 1 : split->name, n);
+    col_builder *b = col_builder_new(a, t);
+    for (uint32_t i = 0; i < n; i++) {
+        const fz_record *r = &c->rec[row_rec[i]];
+        if (strcmp(key, "partition") == 0) col_add_i64(b, split->partition);
+        else if (strcmp(key, "offset") == 0) col_add_i64(b, r->offset);
+        else if (strcmp(key, "timestamp") == 0) col_add_i64(b, r->timestamp_ms * 1000);
+        else if (strcmp(key, "timestamp-type") == 0) {
+            const char *name = timestamp_types[r->timestamp_type % 3];
+            col_add_bytes(b, name, strlen(name));
+        } else if (strcmp(key, "headers") == 0) add_headers(b, r);
+        else if (strcmp(key, "key") == 0 && r->key_len >= 0) col_add_bytes(b, r->key, (size_t)r->key_len);
+        else col_add_null(b);
+    }
+    return col_builder_finish(b);
+}
+
+/* ---- decoding ---- */
+static void note_unparseable(job_scan *s, const fz_chunk *c, const dec_output *o) {
+    if (!o->n_unparseable) return;
+    fz_metric_add(FZ_M_ROWS_UNPARSEABLE, o->n_unparseable);
+    uint64_t suppressed;
+    if (!o->sample || !fz_log_allowed(&s->sample_limit, 5, 60000, &suppressed)) return;
+    fz_log(FZ_LOG_WARN, "decode.unparseable", FZ_KV("split", "%s", src_get_split(s->source, c->split)->name),
+           FZ_KV("offset", "%lld", (long long)c->rec[o->sample_rec].offset), FZ_KV("message", "%s", o->sample),
+           FZ_KV("suppressed", "%llu", (unsigned long long)suppressed), NULL);
+}
+
+/* A record whose key is a reject gives no row: one record has one fate. */
+static void drop_rejected(job_rows *out, const fz_rejects *rejects, uint32_t from, const fz_chunk *c, uint32_t n_cols, fz_arena *a) {
+    uint8_t *bad = fz_arena_calloc(a, c->n, 1);
+    for (uint32_t i = from; i < rejects->n; i++) bad[rejects->v[i].rec] = 1;
+    uint32_t *sel = fz_arena_alloc(a, (size_t)out->n_rows * sizeof *sel), n = 0;
+    for (uint32_t i = 0; i < out->n_rows; i++)
+        if (!bad[out->row_rec[i]]) sel[n++] = i;
+    for (uint32_t k = 0; k < n_cols; k++)
+        if (out->cols[k]) out->cols[k] = col_select(a, out->cols[k], sel, n);
+    for (uint32_t i = 0; i < n; i++) out->row_rec[i] = out->row_rec[sel[i]];
+    out->n_rejected += out->n_rows - n;
+    out->n_rows = n;
+}
+
+/* Keys are decoded beside the values: a row exists when its value gives one; a key without a row of its own (null) gives NULLs. */
+static fz_status decode_key(job_scan_reader *r, const fz_chunk *c, fz_arena *a, job_rows *out, fz_rejects *rejects, fz_error *err) {
+    dec_output k = {0};
+    uint32_t before = rejects->n;
+    FZ_TRY(dec_decode(r->key, c, a, &k, rejects, err));
+    if (rejects->n > before) drop_rejected(out, rejects, before, c, r->scan->plan->schema->n, a);
+    uint32_t *key_row = fz_arena_alloc(a, ((size_t)c->n + 1) * sizeof *key_row);
+    memset(key_row, 0xff, ((size_t)c->n + 1) * sizeof *key_row);
+    for (uint32_t i = 0; i < k.n_rows; i++) key_row[k.row_rec[i]] = i;
+    const part *p = &r->scan->key;
+    for (uint32_t f = 0; f < p->schema.n; f++) {
+        if (!p->wanted[f]) continue;
+        col_builder *b = col_builder_new(a, p->schema.fields[f].type);
+        for (uint32_t i = 0; i < out->n_rows; i++) {
+            uint32_t at = key_row[out->row_rec[i]];
+            if (at == UINT32_MAX) col_add_null(b);
+            else col_add_from(b, k.cols[f], at);
+        }
+        out->cols[p->column[f]] = col_builder_finish(b);
+    }
+    return FZ_OK;
+}
+
+fz_status job_scan_decode(job_scan_reader *r, const fz_chunk *c, fz_arena *a, job_rows *out, fz_rejects *rejects, fz_error *err) {
+    job_scan *s = r->scan;
+    const sql_plan *p = s->plan;
+    uint32_t before = rejects->n;
+    dec_output o = {0};
+    FZ_TRY(dec_decode(r->value, c, a, &o, rejects, err));
+    *out = (job_rows){.n_rows = o.n_rows, .row_rec = o.row_rec, .n_unparseable = o.n_unparseable, .n_rejected = rejects->n - before,
+                      .cols = FZ_ANEWN(a, col_vec *, p->schema->n + 1)};
+    note_unparseable(s, c, &o);
+    for (uint32_t f = 0; f < s->value.schema.n; f++)
+        if (s->value.wanted[f]) out->cols[s->value.column[f]] = o.cols[f];
+    if (r->key) FZ_TRY(decode_key(r, c, a, out, rejects, err));
+    for (uint32_t i = p->n_scan_physical; i < p->schema->n; i++)
+        if (p->wanted[i])
+            out->cols[i] = metadata_column(s, p->scan_metadata[i - p->n_scan_physical], p->schema->fields[i].type, c, o.row_rec, o.n_rows, a);
+    return FZ_OK;
+}
