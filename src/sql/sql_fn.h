@@ -13,7 +13,7 @@
  * not strict. "unit" arguments are text literals in upper case: 'YEAR', 'DAY', ... */
 #define SQL_KERNELS(X)                                                                                                             \
     /* special forms */                                                                                                            \
-    X(AND, 0) X(OR, 0) X(CASE, 0) /* when, then, ..., else */ X(COALESCE, 0) X(IS_NULL, 0) X(IS_NOT_NULL, 0)                       \
+    X(AND, 0) X(OR, 0) X(NOT_NULL, 0) /* (value, column name): fails rows that are NULL */ X(CASE, 0) /* when, then, ..., else */ X(COALESCE, 0) X(IS_NULL, 0) X(IS_NOT_NULL, 0)                       \
     /* logic and comparison */                                                                                                     \
     X(NOT, 1) X(IS_TRUE, 0) X(IS_FALSE, 0) X(IS_NOT_TRUE, 0) X(IS_NOT_FALSE, 0)                                                    \
     X(EQ, 1) X(NE, 1) X(LT, 1) X(LE, 1) X(GT, 1) X(GE, 1) X(DISTINCT, 0) X(NOT_DISTINCT, 0) X(IN, 0) X(NOT_IN, 0)                  \
@@ -43,7 +43,7 @@
     X(CURRENT_DATE, 1) X(CURRENT_TIME, 1) /* also LOCALTIME */ X(LOCALTIMESTAMP, 1) X(CURRENT_TIMESTAMP, 1) /* also NOW, CURRENT_ROW_TIMESTAMP */ \
     X(OVERLAPS, 1)          /* (start, end | interval, start, end | interval) */                                                   \
     /* nested */                                                                                                                   \
-    X(ARRAY, 0) X(MAP, 0) X(ROW, 0) X(ITEM, 1) X(FIELD, 1) X(CARDINALITY, 1)                                                       \
+    X(ARRAY, 0) X(MAP, 0) X(ROW, 0) X(ITEM, 0) X(FIELD, 1) X(CARDINALITY, 1)                                                       \
     /* aggregates: no kernels of expressions */                                                                                    \
     X(AGG_COUNT, 0) X(AGG_SUM, 0) X(AGG_SUM0, 0) X(AGG_MIN, 0) X(AGG_MAX, 0) X(AGG_AVG, 0) X(AGG_COUNT_IF, 0) X(AGG_ANY, 0)
 
@@ -55,7 +55,13 @@ typedef enum {
     SQL_K_COUNT
 } sql_kernel;
 
-/* Type rules by name; bind_types.c has them. A rule gets the bound arguments (it may wrap them in casts) and gives the result's type. */
+/* variant of MATH1 */
+typedef enum {
+    SQL_MATH_SQRT, SQL_MATH_LN, SQL_MATH_LOG10, SQL_MATH_LOG2, SQL_MATH_EXP, SQL_MATH_SIN, SQL_MATH_SINH, SQL_MATH_COS, SQL_MATH_COSH, SQL_MATH_TAN,
+    SQL_MATH_TANH, SQL_MATH_COT, SQL_MATH_ASIN, SQL_MATH_ACOS, SQL_MATH_ATAN, SQL_MATH_DEGREES, SQL_MATH_RADIANS
+} sql_math;
+
+/* Type rules by name; bind_rules.c and bind_arith.c have them. A rule gets the bound arguments (it may wrap them in casts) and gives the result's type. */
 typedef struct sql_bind sql_bind;
 typedef fz_status (*sql_type_rule)(sql_bind *b, sql_bound *call, fz_error *err);
 
@@ -67,6 +73,7 @@ struct sql_fn {
     sql_kernel kernel;
     int16_t min_args, max_args; /* after parsing; max -1: any number */
     sql_type_rule rule;     /* NULL where kernel is SQL_K_NONE */
+    const char *types;      /* of rule_signature: "s l [l] > S", see bind_rules.c; NULL otherwise */
     int16_t variant;        /* meaning is the kernel's */
     bool aggregate;
     bool volatile_;         /* another value for each row: never shared, folded or taken from a dictionary */
