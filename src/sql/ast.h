@@ -8,7 +8,8 @@
  *   CASE (operand or an SQL_X_NONE, when, then, when, then, ..., else or SQL_X_NONE), ROW, ARRAY, MAP, ITEM (value, index), DOT (value; name in text),
  *   OVERLAPS (4 args), EXTRACT (SYMBOL unit, value), FLOOR/CEIL (value, SYMBOL unit), TIMESTAMPADD/TIMESTAMPDIFF (SYMBOL unit, ...),
  *   TRIM (SYMBOL BOTH|LEADING|TRAILING, characters, value), SUBSTRING (value, from [, for]), POSITION (needle, value), OVERLAY (value, new, from [, for]),
- *   IS JSON (value, SYMBOL VALUE|OBJECT|ARRAY|SCALAR), JSON_VALUE and the other JSON forms (plain args; their clauses as SYMBOLs in order),
+ *   IS JSON / IS NOT JSON (value, SYMBOL VALUE|OBJECT|ARRAY|SCALAR), JSON_VALUE and the other JSON forms (plain args; their clauses as SYMBOLs in order:
+ *   "RETURNING" with its type in `type`, "NULL ON EMPTY", "DEFAULT ON ERROR" followed by the default, "WITH WRAPPER", "ABSENT ON NULL", "KEY VALUE" pairs as plain args),
  *   COUNT(*) is COUNT with one SQL_X_STAR argument; `distinct` is set for COUNT(DISTINCT x); `filter` for FILTER (WHERE ...).
  *   Functions without parentheses (CURRENT_DATE, CURRENT_TIMESTAMP, LOCALTIME ...) are calls without arguments.
  */
@@ -40,6 +41,7 @@ struct sql_expr {
     sql_expr *filter;
     sql_pos end;           /* position just past the expression; source text = script[begin..end) */
     uint32_t src_from, src_to; /* byte range in the statement's text, for messages and default names */
+    uint32_t height;       /* of the tree below: at most FZ_MAX_SQL_DEPTH */
 };
 
 typedef struct sql_query sql_query;
@@ -107,6 +109,11 @@ struct sql_stmt {
     uint32_t n_partition; sql_expr **partition; /* columns, or transforms (bucket(16, id), days(ts)): identifiers and calls */
     const sql_like *like;
     const char *like_pattern;   /* SHOW ... LIKE */
+    bool like_negated, like_any_case; /* NOT LIKE, ILIKE */
+    sql_hint hint;              /* INSERT INTO t with OPTIONS(...) */
+    const char *watermark_column, *watermark_text; /* WATERMARK FOR c AS text: kept for SHOW CREATE TABLE; frazil has no event time */
+    sql_pos watermark_pos;
+    bool extended;              /* DESCRIBE EXTENDED */
     sql_query *query;           /* SELECT, INSERT, CREATE VIEW, EXPLAIN */
     const char *query_text;     /* CREATE VIEW */
     uint32_t n_view_cols; const char **view_cols;
@@ -121,6 +128,8 @@ typedef struct sql_piece { const char *text; size_t len; sql_pos pos; } sql_piec
 /* Splits a script at semicolons by the rules of Flink's SQL client: quotes, back-quotes, comments (line and block) and statement sets are respected; BOM and CRLF are
  * taken; empty pieces are left out. All in a. USER "sql.syntax" for an unterminated literal or comment, "sql.too-large". */
 fz_status sql_split(fz_arena *a, const char *script, size_t n, sql_piece **out, uint32_t *n_out, fz_error *err) FZ_MUST_USE;
+/* True if a text typed so far is whole: nothing open (literal, comment, statement set) and its last statement ends with a semicolon. For shells. */
+bool sql_complete(const char *text, size_t n);
 /* Parses one piece. Positions are those of the whole script. USER "sql.syntax" (line, column, what was expected), "sql.unsupported" naming the feature. */
 fz_status sql_parse(fz_arena *a, const sql_piece *piece, sql_stmt **out, fz_error *err) FZ_MUST_USE;
 /* Parses a lone expression (computed columns kept as text, tests). */
@@ -131,4 +140,10 @@ fz_status sql_parse_query(fz_arena *a, const char *text, size_t n, sql_query **o
 fz_status sql_parse_type(fz_arena *a, const char *text, const col_type **out, fz_error *err) FZ_MUST_USE;
 /* Text of an expression, for EXPLAIN and messages. */
 void sql_expr_text(fz_buf *b, const sql_expr *e);
+/* Name with back-quotes where they are needed: a.`b c`.d */
+void sql_name_text(fz_buf *b, const sql_name *n);
+/* Appends an identifier, back-quoted always (as Flink's SHOW CREATE does). */
+void sql_quote_ident(fz_buf *b, const char *name);
+/* Appends a string literal with its quotes. */
+void sql_quote_string(fz_buf *b, const char *text);
 #endif
