@@ -218,6 +218,7 @@ static fz_status parse_statement_set(parser *p, sql_stmt *s) {
         FZ_TRY(parse_inner(p, &insert));
         ptr_push(p->a, &v, insert);
         if (tk_word(p->t, "END")) continue; /* the last semicolon may be left out */
+        if (p->t == p->end) return fail_expected(p, "END");
         FZ_TRY(need_op(p, ";"));
     }
     if (v.n == 0) return fail_at(p, s->pos, "the statement set has no INSERT");
@@ -291,9 +292,8 @@ static fz_status parse_inner(parser *p, sql_stmt **out) {
 }
 
 fz_status parse_statement(parser *p, sql_stmt **out) {
+    for (; p->end > p->tok && tk_op(p->end - 1, ";"); p->end--) p->end[-1].kind = TK_END; /* a piece may still have its semicolon */
     FZ_TRY(parse_inner(p, out));
-    if (p->t == p->end || !tk_op(p->t, ";")) return need_end(p);
-    p->t++;
     return need_end(p);
 }
 
