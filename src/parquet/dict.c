@@ -1,0 +1,74 @@
+/* The dictionary of a column chunk: values in PLAIN form (so that they are the dictionary page) and a hash table over them.
+ * Up to eight entries are compared one by one; that is cheaper than hashing, and a column with one value needs no table. */
+#include "parquet/parquet_int.h"
+
+enum { FEW = 8 };
+
+static inline uint32_t hash_of(uint32_t width, const void *p, uint32_t n) {
+    if (width == 4 || width == 8) {
+        uint64_t x = 0;
+        memcpy(&x, p, width);
+        x *= 0x9E3779B97F4A7C15ull;
+        return (uint32_t)(x >> 32);
+    }
+    return (uint32_t)fz_hash(p, n);
+}
+static inline bool same(const pq_dict *d, uint32_t width, uint32_t code, const void *p, uint32_t n) {
+    uint32_t m;
+    const uint8_t *q = pq_dict_value(d, width, code, &m);
+    return m == n && memcmp(q, p, n) == 0;
+}
+static void insert_slot(pq_dict *d, uint32_t hash, uint32_t code) {
+    uint32_t i = hash & d->mask;
+    while (d->slot[i]) i = (i + 1) & d->mask;
+    d->slot[i] = code + 1;
+}
+static void build_table(pq_dict *d, uint32_t width, uint32_t size) {
+    bool first = !d->slot;
+    fz_free(d->slot);
+    d->slot = fz_calloc(size, sizeof *d->slot);
+    d->mask = size - 1;
+    for (uint32_t i = 0; i < d->n; i++) {
+        uint32_t n;
+        const uint8_t *p = pq_dict_value(d, width, i, &n);
+        uint32_t h = width || first ? hash_of(width, p, n) : d->ent[i].hash;
+        if (!width) d->ent[i].hash = h;
+        insert_slot(d, h, i);
+    }
+}
+static uint32_t add(pq_dict *d, uint32_t width, const void *p, uint32_t n, uint32_t hash) {
+    if (!width) {
+        if (d->n == d->ent_cap) {
+            d->ent_cap = d->ent_cap ? d->ent_cap + d->ent_cap / 2 : 2;
+            d->ent = fz_realloc(d->ent, (size_t)d->ent_cap * sizeof *d->ent);
+        }
+        d->ent[d->n] = (pq_entry){d->vals.n, hash};
+        pq_bytes_put(&d->vals, &n, 4);
+    }
+    pq_bytes_put(&d->vals, p, n);
+    return d->n++;
+}
+uint32_t pq_dict_code(pq_dict *d, uint32_t width, const void *p, uint32_t n) {
+    if (!d->slot) {
+        for (uint32_t i = 0; i < d->n; i++)
+            if (same(d, width, i, p, n)) return i;
+        uint32_t code = add(d, width, p, n, 0);
+        if (d->n > FEW) build_table(d, width, 4 * FEW);
+        return code;
+    }
+    uint32_t h = hash_of(width, p, n), i = h & d->mask;
+    for (uint32_t e; (e = d->slot[i]) != 0; i = (i + 1) & d->mask) {
+        if (!width && d->ent[e - 1].hash != h) continue;
+        if (same(d, width, e - 1, p, n)) return e - 1;
+    }
+    uint32_t code = add(d, width, p, n, h);
+    d->slot[i] = code + 1;
+    if (d->n > d->mask / 2) build_table(d, width, (d->mask + 1) * 4);
+    return code;
+}
+void pq_dict_free(pq_dict *d) {
+    pq_bytes_free(&d->vals);
+    fz_free(d->ent);
+    fz_free(d->slot);
+    *d = (pq_dict){0};
+}
