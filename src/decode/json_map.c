@@ -1,0 +1,87 @@
+/* Closing a MAP: of entries with the same key the last value counts, and the entries come in the order in which Flink gives them,
+ * which is that of a java.util.HashMap over the keys' Murmur hash. Source: java.util.HashMap, Flink's BinaryStringData.hashCode.
+ */
+#include "decode/json_int.h"
+#include <stdlib.h>
+
+static uint32_t rotl(uint32_t x, int r) { return (x << r) | (x >> (32 - r)); }
+static uint32_t mix_k(uint32_t k) { return rotl(k * 0xcc9e2d51u, 15) * 0x1b873593u; }
+static uint32_t mix_h(uint32_t h, uint32_t k) { return rotl(h ^ k, 13) * 5 + 0xe6546b64u; }
+
+/* Murmur3 with seed 42, as Flink has it: the bytes after the last whole word are mixed one by one, sign-extended. */
+static uint32_t key_hash(const char *p, size_t n) {
+    uint32_t h = 42, k;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        memcpy(&k, p + i, 4);
+        h = mix_h(h, mix_k(k));
+    }
+    for (; i < n; i++) h = mix_h(h, mix_k((uint32_t)(int32_t)(int8_t)p[i]));
+    h ^= (uint32_t)n;
+    h ^= h >> 16;
+    h *= 0x85ebca6bu;
+    h ^= h >> 13;
+    h *= 0xc2b2ae35u;
+    return h ^ (h >> 16);
+}
+
+typedef struct entry { uint64_t order; uint32_t hash, key, value; } entry; /* key, value: rows of the children */
+
+static int by_order(const void *a, const void *b) {
+    const entry *x = a, *y = b;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static fz_sv key_at(const js_col *k, uint32_t i) { return (fz_sv){k->bytes + k->off[i], k->off[i + 1] - k->off[i]}; }
+
+/* Entries without repeated keys; open addressing over the entries found so far. */
+static uint32_t unique(const js_col *keys, uint32_t base, uint32_t n, entry *e, uint32_t *table, uint32_t mask) {
+    uint32_t m = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        fz_sv k = key_at(keys, base + i);
+        uint32_t h = key_hash(k.p, k.n), s = h & mask;
+        while (table[s] && !(e[table[s] - 1].hash == h && fz_sv_eq(key_at(keys, e[table[s] - 1].key), k))) s = (s + 1) & mask;
+        if (table[s]) {
+            e[table[s] - 1].value = base + i;
+            continue;
+        }
+        e[m] = (entry){.hash = h, .key = base + i, .value = base + i};
+        table[s] = ++m;
+    }
+    return m;
+}
+
+static void sort_entries(js_col *c, uint32_t base, uint32_t n) {
+    uint32_t mask = 15;
+    while (mask < n * 2) mask = mask * 2 + 1;
+    entry *e = fz_malloc(n * sizeof *e);
+    uint32_t *table = fz_calloc((size_t)mask + 1, sizeof *table);
+    uint32_t m = unique(&c->child[0], base, n, e, table, mask);
+    uint32_t cap = 16;
+    while (m > cap / 4 * 3) cap *= 2;
+    bool moved = m != n;
+    for (uint32_t i = 0; i < m; i++) {
+        uint32_t h = e[i].hash ^ (e[i].hash >> 16);
+        e[i].order = ((uint64_t)(h & (cap - 1)) << 32) | i;
+        if (i && e[i].order < e[i - 1].order) moved = true;
+    }
+    if (moved) {
+        qsort(e, m, sizeof *e, by_order);
+        for (uint32_t k = 0; k < 2; k++) {
+            js_col_cut(&c->spare[k], 0);
+            for (uint32_t i = 0; i < n; i++) js_put_from(&c->spare[k], &c->child[k], base + i);
+            js_col_cut(&c->child[k], base);
+            for (uint32_t i = 0; i < m; i++) js_put_from(&c->child[k], &c->spare[k], (k ? e[i].value : e[i].key) - base);
+        }
+    }
+    fz_free(e);
+    fz_free(table);
+}
+
+void js_put_map(js_col *c) {
+    uint32_t base = c->off[c->len], n = c->child[0].len - base;
+    if (n > 1) sort_entries(c, base, n);
+    js_room(c);
+    js_valid(c);
+    c->off[++c->len] = c->child[0].len;
+}
