@@ -1,0 +1,247 @@
+/* The catalog's outward calls: checks that all kinds share, then the kind's own table of functions. See catalog.h. */
+#include "catalog/catalog_int.h"
+
+/* Inside of the room err is never NULL. */
+#define OWN_ERR(err)                                                                                                   \
+    fz_error own_err_;                                                                                                 \
+    if (!(err)) (err) = &own_err_
+
+fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defaults *d, cat_catalog **out, fz_error *err) {
+    OWN_ERR(err);
+    fz_arena *a = fz_arena_new();
+    cat_catalog *c = FZ_ANEW(a, cat_catalog);
+    c->arena = a;
+    c->name = fz_arena_strdup(a, name);
+    fz_pair *copy = FZ_ANEWN(a, fz_pair, n);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = (fz_pair){fz_arena_strdup(a, o[i].key), fz_arena_strdup(a, o[i].value), o[i].line, o[i].column};
+    c->options = copy;
+    c->n_options = n;
+    fz_status rc = cat_options_check(c, d, err);
+    if (rc == FZ_OK) rc = c->ops->open(c, err);
+    if (rc == FZ_OK) *out = c;
+    else fz_arena_free(a);
+    return rc;
+}
+
+void cat_close(cat_catalog *c) {
+    if (!c) return;
+    c->ops->close(c);
+    fz_arena_free(c->arena);
+}
+
+const char *cat_name(const cat_catalog *c) { return c->name; }
+const char *cat_type(const cat_catalog *c) { return c->ops->type; }
+const char *cat_warehouse(const cat_catalog *c) { return c->warehouse; }
+const char *cat_default_database(const cat_catalog *c) { return c->default_database; }
+const cat_names *cat_ignored_options(const cat_catalog *c) { return &c->ignored; }
+
+/* ---- namespaces ---- */
+
+static fz_status must_exist(cat_catalog *c, cat_namespace ns, fz_error *err) {
+    bool there;
+    FZ_TRY(cat_namespace_check(ns, err));
+    if (ns.n == 0) return FZ_OK;
+    FZ_TRY(c->ops->namespace_exists(c, ns, &there, err));
+    if (there) return FZ_OK;
+    fz_arena *a = fz_arena_new();
+    fz_fail(err, FZ_USER, "catalog.namespace-not-found", "the database '%s' does not exist in catalog '%s'", cat_namespace_text(a, ns), c->name);
+    fz_arena_free(a);
+    return FZ_USER;
+}
+
+fz_status cat_list_namespaces(cat_catalog *c, cat_namespace parent, fz_arena *a, cat_names *out, fz_error *err) {
+    OWN_ERR(err);
+    *out = (cat_names){0};
+    FZ_TRY(must_exist(c, parent, err));
+    FZ_TRY(c->ops->list_namespaces(c, parent, a, out, err));
+    cat_names_sort(out);
+    return FZ_OK;
+}
+
+fz_status cat_namespace_exists(cat_catalog *c, cat_namespace ns, bool *out, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(cat_namespace_check(ns, err));
+    return c->ops->namespace_exists(c, ns, out, err);
+}
+
+static fz_status check_properties(const fz_pair *props, size_t n, fz_error *err) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(props[i].key, "exists") == 0 || !*props[i].key)
+            return fz_fail(err, FZ_USER, "catalog.option", "a database cannot have the property '%s': the name is reserved", props[i].key);
+    return FZ_OK;
+}
+
+fz_status cat_create_namespace(cat_catalog *c, cat_namespace ns, const fz_pair *props, size_t n, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(cat_namespace_check(ns, err));
+    if (ns.n == 0) return fz_fail(err, FZ_USER, "catalog.name", "a database needs a name");
+    FZ_TRY(check_properties(props, n, err));
+    return c->ops->create_namespace(c, ns, props, n, err);
+}
+
+fz_status cat_drop_namespace(cat_catalog *c, cat_namespace ns, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(must_exist(c, ns, err));
+    if (ns.n == 0) return fz_fail(err, FZ_USER, "catalog.name", "the root of a catalog cannot be dropped");
+    return c->ops->drop_namespace(c, ns, err);
+}
+
+fz_status cat_namespace_properties(cat_catalog *c, cat_namespace ns, fz_arena *a, fz_pair **out, size_t *n, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(must_exist(c, ns, err));
+    return c->ops->get_properties(c, ns, a, out, n, err);
+}
+
+fz_status cat_set_namespace_properties(cat_catalog *c, cat_namespace ns, const fz_pair *props, size_t n, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(must_exist(c, ns, err));
+    FZ_TRY(check_properties(props, n, err));
+    return c->ops->set_properties(c, ns, props, n, err);
+}
+
+/* ---- tables ---- */
+
+fz_status cat_list_tables(cat_catalog *c, cat_namespace ns, fz_arena *a, cat_names *out, fz_error *err) {
+    OWN_ERR(err);
+    *out = (cat_names){0};
+    FZ_TRY(must_exist(c, ns, err));
+    FZ_TRY(c->ops->list_tables(c, ns, a, out, err));
+    cat_names_sort(out);
+    return FZ_OK;
+}
+
+fz_status cat_table_exists(cat_catalog *c, const cat_ident *id, bool *out, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(cat_ident_check(id, err));
+    fz_arena *a = fz_arena_new();
+    const char *location = NULL;
+    fz_status rc = c->ops->find(c, id, a, &location, err);
+    *out = location != NULL;
+    fz_arena_free(a);
+    return rc;
+}
+
+/* Between the look at the pointer and the read of the file a table may move on twice, and its old file be deleted: look again. */
+static fz_status load(cat_catalog *c, const cat_ident *id, fz_arena *a, cat_table **out, fz_error *err) {
+    const char *location, *before = NULL;
+    for (int tries = 0;; tries++) {
+        location = NULL;
+        FZ_TRY(c->ops->find(c, id, a, &location, err));
+        if (!location) return fz_fail(err, FZ_USER, "catalog.table-not-found", "the table '%s' does not exist in catalog '%s'", cat_ident_text(a, id), c->name);
+        ice_metadata *m;
+        fz_status rc = cat_metadata_read(location, &m, err);
+        if (rc == FZ_OK) return *out = cat_table_make(id, location, m), FZ_OK;
+        if (strcmp(err->code, "file.not-found") != 0) return rc;
+        if (tries == 10 || (before && strcmp(before, location) == 0)) break;
+        before = location;
+    }
+    fz_fail(err, FZ_FATAL, "catalog.metadata-missing", "the current metadata file of table '%s' is missing: '%s'", cat_ident_text(a, id), location);
+    return fz_hint(err, "an older version among those in its directory can be registered with another tool");
+}
+
+fz_status cat_load_table(cat_catalog *c, const cat_ident *id, cat_table **out, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(cat_ident_check(id, err));
+    fz_arena *a = fz_arena_new();
+    fz_status rc = load(c, id, a, out, err);
+    fz_arena_free(a);
+    return rc;
+}
+
+fz_status cat_drop_table(cat_catalog *c, const cat_ident *id, bool purge, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(cat_ident_check(id, err));
+    fz_arena *a = fz_arena_new();
+    cat_table *t = NULL;
+    const char *location = NULL;
+    fz_error why;
+    fz_status rc = c->ops->find(c, id, a, &location, err);
+    if (rc == FZ_OK && !location) rc = fz_fail(err, FZ_USER, "catalog.table-not-found", "the table '%s' does not exist in catalog '%s'", cat_ident_text(a, id), c->name);
+    /* A table whose metadata is damaged can still be dropped; its files then stay (as with Java's catalogs). */
+    if (rc == FZ_OK && purge && load(c, id, a, &t, &why) != FZ_OK) fz_log_error(FZ_LOG_WARN, "catalog.drop-without-purge", &why);
+    if (rc == FZ_OK) rc = c->ops->drop_table(c, id, err);
+    if (rc == FZ_OK && t) cat_purge(t->metadata, t->metadata_location);
+    cat_table_free(t);
+    fz_arena_free(a);
+    return rc;
+}
+
+fz_status cat_table_properties(const cat_catalog *c, fz_arena *a, const fz_pair *given, size_t n, fz_pair **out, size_t *n_out, fz_error *err) {
+    (void)err;
+    fz_pair *v = FZ_ANEWN(a, fz_pair, n + c->n_options);
+    size_t k = 0;
+    for (size_t i = 0; i < c->n_options; i++)
+        if (fz_starts(c->options[i].key, "table-default.") && !fz_pair_get(given, n, c->options[i].key + 14))
+            v[k++] = (fz_pair){.key = c->options[i].key + 14, .value = c->options[i].value};
+    for (size_t i = 0; i < n; i++) v[k++] = given[i];
+    for (size_t i = 0; i < c->n_options; i++) {
+        if (!fz_starts(c->options[i].key, "table-override.")) continue;
+        const char *key = c->options[i].key + 15;
+        size_t j = 0;
+        while (j < k && strcmp(v[j].key, key) != 0) j++;
+        if (j == k) k++;
+        v[j] = (fz_pair){.key = key, .value = c->options[i].value};
+    }
+    *out = v;
+    *n_out = k;
+    return FZ_OK;
+}
+
+fz_status cat_default_location(cat_catalog *c, const cat_ident *id, fz_arena *a, const char **out, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(cat_ident_check(id, err));
+    FZ_TRY(must_exist(c, id->ns, err));
+    fz_pair *props;
+    size_t n;
+    FZ_TRY(c->ops->get_properties(c, id->ns, a, &props, &n, err));
+    const char *dir = fz_pair_get(props, n, "location");
+    if (!dir || !*dir) {
+        dir = c->warehouse;
+        for (uint32_t i = 0; i < id->ns.n; i++) dir = fio_join(a, dir, id->ns.level[i]);
+    }
+    *out = fio_join(a, dir, id->name);
+    return FZ_OK;
+}
+
+fz_status cat_create_table(cat_catalog *c, const cat_ident *id, ice_metadata *first, cat_table **out, fz_error *err) {
+    OWN_ERR(err);
+    FZ_TRY(cat_ident_check(id, err));
+    FZ_TRY(must_exist(c, id->ns, err));
+    fz_arena *a = fz_arena_new();
+    const char *location = NULL;
+    fz_status rc = c->ops->find(c, id, a, &location, err);
+    if (rc == FZ_OK && location) rc = fz_fail(err, FZ_USER, "catalog.table-exists", "the table '%s' exists already in catalog '%s'", cat_ident_text(a, id), c->name);
+    if (rc == FZ_OK) rc = c->ops->swap(c, id, NULL, first, a, &location, err);
+    if (rc == FZ_OK) *out = cat_table_make(id, location, first);
+    fz_arena_free(a);
+    return rc;
+}
+
+/* ---- commit ---- */
+
+static void warn_clock(const cat_ident *id, const ice_applied *info, fz_arena *a) {
+    if (info->clock_behind_ms > ICE_CLOCK_TOLERANCE_MS)
+        fz_log(FZ_LOG_WARN, "catalog.clock-behind-table", FZ_KV("table", "%s", cat_ident_text(a, id)), FZ_KV("behind_ms", "%lld", (long long)info->clock_behind_ms), NULL);
+}
+
+fz_status cat_commit(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err) {
+    OWN_ERR(err);
+    ice_metadata *m;
+    ice_applied info = {0};
+    const char *location;
+    FZ_TRY(ice_requirements_check(base->metadata, changes, err));
+    FZ_TRY(ice_metadata_apply(base->metadata, changes, fz_now_ms(), base->metadata_location, &m, &info, err));
+    fz_arena *a = fz_arena_new();
+    warn_clock(&base->ident, &info, a);
+    fz_status rc = c->ops->swap(c, &base->ident, base, m, a, &location, err);
+    if (rc == FZ_OK) rc = fz_fault_status("commit.accepted", err);
+    if (rc == FZ_OK) rc = fz_fault_status("commit.answered", err);
+    if (rc == FZ_OK) {
+        *out = cat_table_make(&base->ident, location, m);
+        for (uint32_t i = 0; info.delete_dropped && i < info.n_dropped; i++) cat_delete_quietly(info.dropped[i]);
+    } else
+        ice_metadata_free(m);
+    fz_arena_free(a);
+    return rc;
+}

@@ -1,0 +1,63 @@
+/* Inside of the catalog room: the table of functions that a kind of catalog is, and what they share. */
+#ifndef CAT_CATALOG_INT_H
+#define CAT_CATALOG_INT_H
+#include "catalog/catalog.h"
+#include "fileio/fileio.h"
+#include <stdio.h>
+
+/* What a kind of catalog does. err is never NULL in here; names have been checked, and namespaces exist where that is asked. */
+typedef struct cat_ops {
+    const char *type;
+    fz_status (*open)(cat_catalog *c, fz_error *err);
+    void (*close)(cat_catalog *c);
+    fz_status (*list_namespaces)(cat_catalog *c, cat_namespace parent, fz_arena *a, cat_names *out, fz_error *err);
+    fz_status (*namespace_exists)(cat_catalog *c, cat_namespace ns, bool *out, fz_error *err);
+    fz_status (*create_namespace)(cat_catalog *c, cat_namespace ns, const fz_pair *props, size_t n, fz_error *err);
+    fz_status (*drop_namespace)(cat_catalog *c, cat_namespace ns, fz_error *err); /* it exists */
+    fz_status (*get_properties)(cat_catalog *c, cat_namespace ns, fz_arena *a, fz_pair **out, size_t *n, fz_error *err);
+    fz_status (*set_properties)(cat_catalog *c, cat_namespace ns, const fz_pair *props, size_t n, fz_error *err);
+    fz_status (*list_tables)(cat_catalog *c, cat_namespace ns, fz_arena *a, cat_names *out, fz_error *err);
+    /* Where the table's current metadata is: *location NULL when there is no such table. */
+    fz_status (*find)(cat_catalog *c, const cat_ident *id, fz_arena *a, const char **location, fz_error *err);
+    /* Makes m current in place of base (NULL: the table is new). Writes the metadata.json too; *location is where (in a). On a
+     * definite failure no file of this call is left. */
+    fz_status (*swap)(cat_catalog *c, const cat_ident *id, const cat_table *base, const ice_metadata *m, fz_arena *a, const char **location, fz_error *err);
+    fz_status (*drop_table)(cat_catalog *c, const cat_ident *id, fz_error *err); /* after what a purge needs has been read */
+} cat_ops;
+extern const cat_ops cat_sql_ops, cat_hadoop_ops;
+
+struct cat_catalog {
+    const cat_ops *ops;
+    fz_arena *arena;             /* options, names */
+    const char *name, *warehouse, *uri, *default_database;
+    const char *catalog_name;    /* of the SQL rows */
+    cat_namespace base;          /* option 'base-namespace' */
+    const fz_pair *options;
+    size_t n_options;
+    cat_names ignored;
+    int64_t busy_timeout_ms;
+    void *impl;
+};
+
+/* options.c */
+fz_status cat_options_check(cat_catalog *c, const cat_defaults *d, fz_error *err) FZ_MUST_USE; /* fills c from c->options */
+const char *cat_option(const cat_catalog *c, const char *key); /* NULL: not given and no default */
+/* File of an SQLite URI in a (or ":memory:"), *is_uri when SQLite itself shall read it as a URI. */
+fz_status cat_sqlite_file(fz_arena *a, const char *uri, const char **file, bool *is_uri, fz_error *err) FZ_MUST_USE;
+
+/* names.c */
+const char *cat_namespace_text(fz_arena *a, cat_namespace ns);            /* levels joined by dots */
+cat_namespace cat_namespace_clone(fz_arena *a, cat_namespace ns);
+fz_status cat_namespace_check(cat_namespace ns, fz_error *err) FZ_MUST_USE;
+fz_status cat_ident_check(const cat_ident *id, fz_error *err) FZ_MUST_USE;
+void cat_names_add(fz_arena *a, cat_names *v, const char *s);             /* copies s */
+void cat_names_sort(cat_names *v);                                        /* and drops repeats */
+
+/* table_io.c */
+fz_status cat_metadata_read(const char *location, ice_metadata **out, fz_error *err) FZ_MUST_USE;
+fz_status cat_metadata_write(const char *location, const ice_metadata *m, fz_error *err) FZ_MUST_USE; /* put-if-absent */
+cat_table *cat_table_make(const cat_ident *id, const char *location, ice_metadata *m); /* takes m */
+void cat_delete_quietly(const char *location);                            /* logs a failure */
+/* Deletes what the table's snapshots reach, then its metadata files. */
+void cat_purge(const ice_metadata *m, const char *metadata_location);
+#endif

@@ -1,0 +1,117 @@
+/* Tables' files: reading and writing metadata.json, and deleting what a dropped table reaches. */
+#include "catalog/catalog_int.h"
+#include <stdlib.h>
+
+static fz_status io_read(void *cx, const char *location, fz_buf *out, fz_error *err) {
+    (void)cx;
+    return fio_read(location, FZ_MAX_METADATA_JSON, out, err);
+}
+static fz_status io_write(void *cx, const char *location, const void *p, size_t n, fz_error *err) {
+    (void)cx;
+    return fio_put(location, p, n, err);
+}
+const ice_io cat_io = {NULL, io_read, io_write};
+
+fz_status cat_metadata_read(const char *location, ice_metadata **out, fz_error *err) {
+    fz_buf b = {0};
+    fz_status rc = fio_read(location, FZ_MAX_METADATA_JSON, &b, err);
+    if (rc == FZ_OK && (rc = ice_metadata_parse(b.data, b.len, out, err)) != FZ_OK) fz_context(err, "'%s'", location);
+    fz_buf_free(&b);
+    return rc;
+}
+
+fz_status cat_metadata_write(const char *location, const ice_metadata *m, fz_error *err) {
+    fz_buf b = {0};
+    fz_status rc = ice_metadata_encode(m, &b, err);
+    if (rc == FZ_OK) rc = fio_put_if_absent(location, b.data, b.len, err);
+    fz_buf_free(&b);
+    return rc;
+}
+
+cat_table *cat_table_make(const cat_ident *id, const char *location, ice_metadata *m) {
+    cat_table *t = FZ_ANEW(m->arena, cat_table);
+    t->ident = (cat_ident){cat_namespace_clone(m->arena, id->ns), fz_arena_strdup(m->arena, id->name)};
+    t->metadata_location = fz_arena_strdup(m->arena, location);
+    t->metadata = m;
+    t->version = ice_metadata_version_of(location);
+    return t;
+}
+
+void cat_table_free(cat_table *t) {
+    if (t) ice_metadata_free(t->metadata);
+}
+
+void cat_delete_quietly(const char *location) {
+    fz_error err;
+    if (fio_delete(location, &err) != FZ_OK) fz_log_error(FZ_LOG_WARN, "catalog.delete-failed", &err);
+}
+
+/* ---- purge ---- */
+
+/* A set of locations: one file is reached by many snapshots and is deleted once. */
+typedef struct seen { uint64_t *v; size_t n, cap; } seen;
+
+static bool first_time(seen *s, const char *location) {
+    uint64_t h = fz_hash(location, strlen(location)) | 1;
+    if (s->n * 2 >= s->cap) {
+        seen big = {.cap = s->cap ? s->cap * 2 : 1024, .n = s->n};
+        big.v = fz_calloc(big.cap, sizeof *big.v);
+        for (size_t i = 0; i < s->cap; i++)
+            if (s->v[i]) {
+                size_t k = s->v[i] & (big.cap - 1);
+                while (big.v[k]) k = (k + 1) & (big.cap - 1);
+                big.v[k] = s->v[i];
+            }
+        fz_free(s->v);
+        *s = big;
+    }
+    size_t k = h & (s->cap - 1);
+    while (s->v[k] && s->v[k] != h) k = (k + 1) & (s->cap - 1);
+    if (s->v[k]) return false;
+    s->v[k] = h;
+    s->n++;
+    return true;
+}
+
+static fz_status purge_manifest(const ice_manifest_file *f, bool data, seen *done, fz_error *err) {
+    fz_buf b = {0};
+    ice_manifest_reader *r = NULL;
+    fz_arena *a = fz_arena_new();
+    ice_entry e;
+    bool more = data;
+    fz_status rc = FZ_OK;
+    if (data && (rc = io_read(NULL, f->path, &b, err)) == FZ_OK) rc = ice_manifest_reader_open(b.data, b.len, f, NULL, NULL, &r, err);
+    while (rc == FZ_OK && more) {
+        fz_arena_reset(a);
+        rc = ice_manifest_reader_next(r, a, &e, &more, err);
+        if (rc == FZ_OK && more && e.status != ICE_DELETED && first_time(done, e.file.path)) cat_delete_quietly(e.file.path);
+    }
+    ice_manifest_reader_close(r);
+    fz_arena_free(a);
+    fz_buf_free(&b);
+    if (rc == FZ_OK) cat_delete_quietly(f->path);
+    return rc;
+}
+
+void cat_purge(const ice_metadata *m, const char *metadata_location) {
+    fz_arena *a = fz_arena_new();
+    seen done = {0};
+    fz_error err;
+    bool data = ice_property_bool(m, "gc.enabled", true); /* false: the data belongs to others too (Java's CatalogUtil.dropTableData) */
+    for (uint32_t i = 0; i < m->n_snapshots; i++) {
+        const ice_snapshot *s = &m->snapshots[i];
+        ice_manifest_list l;
+        if (ice_snapshot_manifests(a, s, &cat_io, &l, &err) != FZ_OK) {
+            fz_log_error(FZ_LOG_WARN, "catalog.purge", &err);
+            continue;
+        }
+        for (uint32_t k = 0; k < l.n; k++)
+            if (first_time(&done, l.v[k].path) && purge_manifest(&l.v[k], data, &done, &err) != FZ_OK) fz_log_error(FZ_LOG_WARN, "catalog.purge", &err);
+    }
+    for (uint32_t i = 0; i < m->n_snapshots; i++)
+        if (m->snapshots[i].manifest_list) cat_delete_quietly(m->snapshots[i].manifest_list);
+    for (uint32_t i = 0; i < m->n_metadata_log; i++) cat_delete_quietly(m->metadata_log[i].location);
+    cat_delete_quietly(metadata_location);
+    fz_free(done.v);
+    fz_arena_free(a);
+}
