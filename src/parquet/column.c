@@ -87,7 +87,10 @@ static uint64_t coded_bytes(const pq_column *c) {
     unsigned bits = c->dict.n > 1 ? pq_bits(c->dict.n - 1) : 0;
     return c->dict.vals.n + (uint64_t)c->page_values * bits / 8;
 }
-bool pq_column_dict_pays(const pq_column *c) { return coded_bytes(c) + 48 < raw_bytes(c); } /* 48: a page header and a compressed frame more */
+bool pq_column_dict_pays(const pq_column *c) {
+    uint64_t coded = coded_bytes(c) + 48; /* 48: a page header and a compressed frame more */
+    return coded < (uint64_t)c->page_values * 4 || coded < raw_bytes(c);
+}
 
 void pq_column_to_plain(pq_column *c) {
     pq_bytes nb = {0};
@@ -103,6 +106,12 @@ void pq_column_to_plain(pq_column *c) {
     pq_dict_free(&c->dict);
     c->vals = nb;
     c->mode = PQ_MODE_PLAIN;
+    if (c->leaf.width) return;
+    uint32_t n, at = PQ_HEAD;
+    for (uint32_t i = 0; i < c->page_values; i++, at += n + 4) {
+        memcpy(&n, nb.p + at, 4);
+        pq_edges_add(&c->edges, nb.p, at, i != 0);
+    }
 }
 /* Few repeats after many values: plain is as good, and hashing is saved. The more values were seen the more repeats are asked for. */
 static bool looks_distinct(const pq_column *c) {
@@ -132,7 +141,8 @@ static void codes_of_dictionary(pq_column *c, pq_codec *k, const col_vec *v, con
     const uint32_t *idx = v->idx;
     pq_xlat *x = k->xlat;
     uint32_t gen = k->gen, last = NULL_CODE, code = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    bool constant = v->dict->len == 1;
+    for (uint32_t i = 0; i < (constant ? 1 : n); i++) {
         uint32_t e = idx[rows[i]];
         if (e != last) {
             last = e;
@@ -147,6 +157,8 @@ static void codes_of_dictionary(pq_column *c, pq_codec *k, const col_vec *v, con
         }
         codes[i] = code;
     }
+    if (constant && c->dict.n > 1)
+        for (uint32_t i = 1; i < n; i++) codes[i] = code;
 }
 static void codes_of_flat(pq_column *c, const col_vec *v, const uint32_t *rows, uint32_t n, uint32_t *codes) {
     const pq_leaf *l = &c->leaf;
@@ -165,17 +177,29 @@ static void codes_of_flat(pq_column *c, const col_vec *v, const uint32_t *rows, 
 
 /* ---- values of rows[0..n): plain ---- */
 static void plain_strings(pq_column *c, const col_vec *v, const uint32_t *rows, uint32_t n) {
+    enum { AHEAD = 6 }; /* rows of one file are scattered over the batch: ask for their bytes in time */
     const uint32_t *idx = v->idx;
     const col_vec *f = idx ? v->dict : v;
     pq_bytes b = c->vals;
+    pq_edges e = c->edges;
+    bool any = c->page_values != 0;
     for (uint32_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) {
+            uint32_t next = rows[i + AHEAD];
+            const char *at = f->bytes + f->off[idx ? idx[next] : next];
+            __builtin_prefetch(at);
+            __builtin_prefetch(at + 64);
+        }
         uint32_t r = idx ? idx[rows[i]] : rows[i], from = f->off[r], len = f->off[r + 1] - from;
         pq_bytes_room(&b, (size_t)len + 4);
         memcpy(b.p + b.n, &len, 4);
         if (len) memcpy(b.p + b.n + 4, f->bytes + from, len);
+        pq_edges_add(&e, b.p, b.n, any);
+        any = true;
         b.n += len + 4;
     }
     c->vals = b;
+    c->edges = e;
 }
 static void plain_fixed(pq_column *c, const col_vec *v, const uint32_t *rows, uint32_t n) {
     const pq_leaf *l = &c->leaf;

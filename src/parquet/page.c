@@ -130,7 +130,8 @@ static void take_statistics(pq_column *c, pq_page *pg, bool dict) {
     pg->nulls = c->page_entries - c->page_values;
     pg->null_page = c->page_values == 0;
     if (c->page_values && dict) range_of_dictionary(&r, c, !h->n_dict);
-    else if (c->page_values) pq_range_plain(&r, &c->leaf, pq_vals(c), pq_vals_n(c), c->page_values);
+    else if (c->page_values && c->leaf.width) pq_range_plain(&r, &c->leaf, pq_vals(c), c->page_values);
+    else if (c->page_values) pq_edges_range(&r, &c->edges, c->vals.p);
     if (r.min) {
         index_bounds(h, pg, &c->leaf, &r);
         pq_bounds_merge(&h->bounds, (pq_order)c->leaf.order, r.min, r.min_n, r.max, r.max_n);

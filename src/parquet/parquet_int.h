@@ -101,8 +101,13 @@ typedef struct pq_bounds { pq_bytes min, max; bool set; } pq_bounds;
 int pq_value_cmp(pq_order o, const uint8_t *a, uint32_t an, const uint8_t *b, uint32_t bn);
 bool pq_value_is_nan(pq_order o, const uint8_t *p);
 void pq_range_add(pq_range *r, pq_order o, const uint8_t *p, uint32_t n);
-/* Over n PLAIN values at p (booleans: one byte each). */
-void pq_range_plain(pq_range *r, const pq_leaf *l, const uint8_t *p, uint32_t bytes, uint32_t n);
+/* Over n PLAIN values of fixed width at p (booleans: one byte each). */
+void pq_range_plain(pq_range *r, const pq_leaf *l, const uint8_t *p, uint32_t n);
+/* Least and greatest of a page's byte arrays, kept while they are appended (they are in the cache then): places of their lengths
+ * in the page's buffer, and their first eight bytes as numbers, which decide nearly always. */
+typedef struct pq_edges { uint64_t lo, hi; uint32_t min, max; } pq_edges;
+void pq_edges_add(pq_edges *e, const uint8_t *base, uint32_t at, bool any);
+void pq_edges_range(pq_range *r, const pq_edges *e, const uint8_t *base);
 void pq_bounds_merge(pq_bounds *b, pq_order o, const uint8_t *min, uint32_t min_n, const uint8_t *max, uint32_t max_n);
 void pq_bounds_free(pq_bounds *b);
 typedef enum { PQ_CUT_BYTES, PQ_CUT_UTF8, PQ_CUT_POINTS } pq_cut_unit; /* bytes; bytes, whole code points; code points */
@@ -156,6 +161,7 @@ typedef struct pq_column {
     uint8_t mode, idx_size;                        /* idx_size: bytes of an index in vals; 0: all are entry 0 */
     pq_bytes def, rep;                             /* flat columns: def is empty while the page is all values or all NULL */
     pq_bytes vals;                                 /* values begin at PQ_HEAD */
+    pq_edges edges;                                /* of a PLAIN page of byte arrays that has values */
     pq_dict dict;
     pq_chunk *chunk;
     pq_totals *totals;

@@ -51,20 +51,30 @@ void pq_range_add(pq_range *r, pq_order o, const uint8_t *p, uint32_t n) {
     if (pq_value_cmp(o, p, n, r->min, r->min_n) < 0) { r->min = p; r->min_n = n; }
     else if (pq_value_cmp(o, p, n, r->max, r->max_n) > 0) { r->max = p; r->max_n = n; }
 }
-static void range_strings(pq_range *r, const uint8_t *p, uint32_t n) {
-    uint64_t lo = 0, hi = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t len;
-        memcpy(&len, p, 4);
-        const uint8_t *q = p + 4;
-        uint64_t k = key8(q, len);
-        if (!r->min) {
-            *r = (pq_range){q, q, len, len, 0};
-            lo = hi = k;
-        } else if (k <= lo && (k < lo || cmp_bytes(q, len, r->min, r->min_n) < 0)) { r->min = q; r->min_n = len; lo = k; }
-        else if (k >= hi && (k > hi || cmp_bytes(q, len, r->max, r->max_n) > 0)) { r->max = q; r->max_n = len; hi = k; }
-        p = q + len;
+void pq_edges_add(pq_edges *e, const uint8_t *base, uint32_t at, bool any) {
+    uint32_t n, m;
+    memcpy(&n, base + at, 4);
+    const uint8_t *p = base + at + 4;
+    uint64_t k = key8(p, n);
+    if (!any) {
+        *e = (pq_edges){k, k, at, at};
+    } else if (k <= e->lo) {
+        memcpy(&m, base + e->min, 4);
+        if (k < e->lo || cmp_bytes(p, n, base + e->min + 4, m) < 0) { e->min = at; e->lo = k; }
+        if (k == e->hi) { /* all prefixes are the same so far */
+            memcpy(&m, base + e->max, 4);
+            if (cmp_bytes(p, n, base + e->max + 4, m) > 0) e->max = at;
+        }
+    } else if (k >= e->hi) {
+        memcpy(&m, base + e->max, 4);
+        if (k > e->hi || cmp_bytes(p, n, base + e->max + 4, m) > 0) { e->max = at; e->hi = k; }
     }
+}
+void pq_edges_range(pq_range *r, const pq_edges *e, const uint8_t *base) {
+    memcpy(&r->min_n, base + e->min, 4);
+    memcpy(&r->max_n, base + e->max, 4);
+    r->min = base + e->min + 4;
+    r->max = base + e->max + 4;
 }
 #define RANGE_INTS(T)                                                      \
     do {                                                                   \
@@ -81,15 +91,11 @@ static void range_strings(pq_range *r, const uint8_t *p, uint32_t n) {
         r->max = p + (size_t)at_hi * sizeof x;                             \
         r->min_n = r->max_n = sizeof x;                                    \
     } while (0)
-void pq_range_plain(pq_range *r, const pq_leaf *l, const uint8_t *p, uint32_t bytes, uint32_t n) {
-    (void)bytes;
+void pq_range_plain(pq_range *r, const pq_leaf *l, const uint8_t *p, uint32_t n) {
     if (!n) return;
     switch ((pq_order)l->order) {
     case PQ_ORD_I32: RANGE_INTS(int32_t); return;
     case PQ_ORD_I64: RANGE_INTS(int64_t); return;
-    case PQ_ORD_BYTES:
-        if (!l->width) { range_strings(r, p, n); return; }
-        break;
     default: break;
     }
     for (uint32_t i = 0; i < n; i++) pq_range_add(r, (pq_order)l->order, p + (size_t)i * l->width, l->width);
