@@ -56,16 +56,17 @@ fz_status job_lineage_read(fz_arena *a, const ice_metadata *m, const char *pipel
         if (s->sequence < lowest) lowest = s->sequence;
         if (!ours) continue;
         if (strcmp(marks.pipeline, pipeline) == 0) {
-            out->found = true;
-            out->marks = marks;
-            out->snapshot_id = s->id;
+            if (!out->found) {
+                out->found = true;
+                out->marks = marks;
+                out->snapshot_id = s->id;
+            }
             out->commit_seen = commit_id && strcmp(marks.commit_id, commit_id) == 0;
-            return FZ_OK;
-        }
-        if (!out->has_other) {
+            if (!commit_id || out->commit_seen) return FZ_OK; /* else go on: another run of this pipeline may have committed since */
+        } else if (!out->has_other) {
             out->has_other = true;
             out->other = marks;
         }
     }
-    return last && cut ? use_mirror(a, m, pipeline, last, lowest, io, out, err) : FZ_OK;
+    return last && cut && !out->found ? use_mirror(a, m, pipeline, last, lowest, io, out, err) : FZ_OK;
 }

@@ -1,0 +1,221 @@
+/* The position-checked commit: rules 2 to 4 of the commit protocol in ARCHITECTURE.md.
+ *
+ * Invariants
+ *  1. Before anything is written the table's positions of every split of the commit are compared with what was remembered.
+ *  2. The commit requires the base that it was built on; positions, totals and the mirror are computed anew for each attempt.
+ *  3. Once an outcome was unknown, nothing that the commit wrote is deleted, whatever comes after.
+ */
+#include "fileio/fileio.h"
+#include "job/job_int.h"
+#include <inttypes.h>
+
+typedef struct try_state {
+    job *j;
+    const job_prepared *p;
+    job_sink *s;
+    fz_arena *arena;
+    ice_append append;
+    ice_manifest_list reuse;
+    bool ever_unknown;
+    uint32_t conflicts;
+    int64_t wait_ms, min_wait_ms, max_wait_ms, deadline_ns;
+    int64_t num_retries;
+} try_state;
+
+typedef enum { TABLE_AS_REMEMBERED, TABLE_HAS_IT, TABLE_ELSEWHERE } comparison;
+
+static comparison compare(const job_prepared *p, const job_lineage *l, fz_error *why) {
+    if (l->commit_seen) return TABLE_HAS_IT;
+    bool same = true, landed = p->n_ranges > 0;
+    for (uint32_t i = 0; i < p->n_ranges; i++) {
+        const job_range *r = &p->ranges[i];
+        const job_position *t = l->found ? job_position_find(l->marks.positions, l->marks.n_positions, &r->key) : NULL;
+        bool as_remembered = p->known[i] ? t && t->next == p->remembered[i] : t == NULL;
+        if (!t || t->next != r->to) landed = false;
+        if (as_remembered) continue;
+        if (same) {
+            fz_fail(why, FZ_CONFLICT, "commit.moved", "table %s: position of %s/%d is not where this job left it", p->sink->text, r->key.topic, r->key.partition);
+            fz_detail(why, "the table says %s%" PRId64 ", remembered was %s%" PRId64 ", this commit goes to %" PRId64, t ? "" : "nothing, not ", t ? t->next : 0,
+                      p->known[i] ? "" : "nothing, start was ", p->known[i] ? p->remembered[i] : r->from, r->to);
+            fz_hint(why, "another copy of the job writes to the table, or it was rolled back");
+        }
+        same = false;
+    }
+    return same ? TABLE_AS_REMEMBERED : landed ? TABLE_HAS_IT : TABLE_ELSEWHERE;
+}
+
+/* The positions that the commit leaves: all that the table has for this pipeline, with those of the commit's own splits moved. */
+static uint32_t merge_positions(try_state *t, const job_lineage *l, job_position **out) {
+    const job_prepared *p = t->p;
+    job_position *v = FZ_ANEWN(t->arena, job_position, l->marks.n_positions + p->n_ranges + 1);
+    uint32_t n = 0;
+    if (l->found || l->unproven)
+        for (uint32_t i = 0; i < l->marks.n_positions; i++) v[n++] = l->marks.positions[i];
+    for (uint32_t i = 0; i < p->n_ranges; i++) {
+        job_position *old = job_position_find(v, n, &p->after[i].key);
+        if (old) *old = p->after[i];
+        else v[n++] = p->after[i];
+    }
+    *out = v;
+    return n;
+}
+
+static fz_status check_table(const try_state *t, const cat_table *now, fz_error *err) {
+    const ice_metadata *was = t->s->table->metadata, *m = now->metadata;
+    if ((was->uuid == NULL) != (m->uuid == NULL) || (m->uuid && strcmp(was->uuid, m->uuid) != 0)) {
+        fz_fail(err, FZ_FATAL, "commit.other-table", "table %s was replaced by another of the same name", t->s->text);
+        return fz_detail(err, "its uuid was %s and is %s", was->uuid ? was->uuid : "none", m->uuid ? m->uuid : "none");
+    }
+    if (was->current_schema_id != m->current_schema_id || was->default_spec_id != m->default_spec_id) {
+        fz_fail(err, FZ_FATAL, "commit.schema-changed", "schema or partition spec of table %s has changed since the job began", t->s->text);
+        fz_detail(err, "schema id was %d and is %d, spec id was %d and is %d", was->current_schema_id, m->current_schema_id, was->default_spec_id, m->default_spec_id);
+        return fz_hint(err, "start the job again: it goes on from the table's positions with the new schema");
+    }
+    return FZ_OK;
+}
+
+static void remove_written(const try_state *t, const ice_append_result *r) {
+    if (t->ever_unknown) return;
+    for (uint32_t i = 0; i < r->n_written; i++) {
+        bool reused = false;
+        for (uint32_t k = 0; k < r->new_manifests.n; k++) reused |= strcmp(r->new_manifests.v[k].path, r->written[i]) == 0;
+        fz_error e;
+        if (!reused && fio_delete(r->written[i], &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "commit.orphan", &e);
+    }
+}
+
+static fz_status write_commit(try_state *t, const cat_table *base, const job_lineage *l, fz_error *err) {
+    job_position *positions;
+    uint32_t n = merge_positions(t, l, &positions);
+    const char *pipeline = t->j->spec->name;
+    job_marks marks = {.pipeline = pipeline, .commit_id = t->p->commit_id, .checkpoint = t->j->checkpoint, .new_chain = t->p->new_chain,
+                       .n_positions = n, .positions = positions, .n_ranges = t->p->n_ranges, .ranges = t->p->ranges};
+    fz_pair summary[8] = {{.key = "engine-name", .value = "frazil"}, {.key = "engine-version", .value = "0.1.0"}};
+    t->append.n_summary = (uint32_t)(2 + job_marks_encode(t->arena, &marks, summary + 2));
+    t->append.summary = summary;
+    job_mirror mirror = {t->append.snapshot_id, base->metadata->last_sequence_number + 1, n, positions};
+    fz_pair property = {.key = fz_arena_printf(t->arena, JOB_MIRROR_PREFIX "%s", pipeline), .value = job_mirror_encode(t->arena, &mirror)};
+    t->append.properties = &property;
+    t->append.n_properties = 1;
+    t->append.attempt++;
+    t->append.now_ms = fz_now_ms();
+    t->append.reuse = t->reuse.n ? &t->reuse : NULL;
+    ice_append_result r = {0};
+    fz_status rc = ice_append_build(t->arena, base->metadata, &t->append, &t->j->io, &r, err);
+    if (rc == FZ_OK) {
+        if (r.clock_behind_ms > ICE_CLOCK_TOLERANCE_MS)
+            fz_log(FZ_LOG_WARN, "commit.clock-behind", FZ_KV("table", "%s", t->s->text), FZ_KV("behind_ms", "%" PRId64, r.clock_behind_ms), NULL);
+        cat_table *next = NULL;
+        rc = cat_commit(t->s->catalog, base, &r.changes, &next, err);
+        cat_table_free(next);
+        ice_changes_free(&r.changes);
+    }
+    if (rc == FZ_UNKNOWN) t->ever_unknown = true;
+    else if (rc != FZ_OK) remove_written(t, &r);
+    t->reuse = r.new_manifests;
+    t->append.next_manifest = r.next_manifest;
+    return rc;
+}
+
+/* One round: load, check, compare, commit. *done: the table has it. */
+static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
+    FZ_TRY(fz_fault_status("commit.load", err));
+    cat_table *base = NULL;
+    fz_status rc = cat_load_table(t->s->catalog, &t->s->ident, &base, err);
+    if (rc == FZ_UNKNOWN) rc = FZ_RETRY; /* a load changes nothing */
+    FZ_TRY(rc);
+    job_lineage l;
+    rc = check_table(t, base, err);
+    if (rc == FZ_OK) rc = job_lineage_read(t->arena, base->metadata, t->j->spec->name, t->p->commit_id, &t->j->io, &l, err);
+    if (rc == FZ_OK && l.unproven && t->j->positions == POSITIONS_CHECK)
+        rc = fz_fail(err, FZ_FATAL, "positions.unproven", "table %s: the snapshot that carries this pipeline's positions is not in its lineage", t->s->text);
+    if (rc == FZ_OK) {
+        if (l.unproven) l.found = true; /* adopt */
+        *how = compare(t->p, &l, err);
+        if (*how == TABLE_AS_REMEMBERED) rc = fz_fault_status("commit.checked", err);
+        if (rc == FZ_OK && *how == TABLE_AS_REMEMBERED) rc = write_commit(t, base, &l, err);
+    }
+    cat_table_free(base);
+    return rc;
+}
+
+/* Waits, doubling; false when the time is over. A job that is asked twice to stop does not wait on. */
+static bool back_off(try_state *t) {
+    int64_t now = fz_mono_ns();
+    if (now >= t->deadline_ns || job_stop_requested() > 1) return false;
+    int64_t ms = t->wait_ms, left = (t->deadline_ns - now) / 1000000;
+    if (ms > left) ms = left;
+    if (job_stop_requested() && ms > 1000) ms = 1000;
+    uint32_t r;
+    fz_random(&r, sizeof r);
+    ms = ms / 2 + (int64_t)(r % (uint32_t)(ms / 2 + 1)); /* jitter */
+    for (int64_t done = 0; done < ms && job_stop_requested() < 2; done += 100) fz_sleep_ms(ms - done < 100 ? ms - done : 100);
+    t->wait_ms = t->wait_ms * 2 > t->max_wait_ms ? t->max_wait_ms : t->wait_ms * 2;
+    return true;
+}
+
+static void drop_files(const try_state *t) {
+    if (t->ever_unknown) return;
+    fz_error e;
+    for (uint32_t k = 0; k < t->p->n_shards; k++)
+        for (uint32_t i = 0; i < t->p->files[k].n; i++)
+            if (fio_delete(t->p->files[k].v[i].path, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "commit.orphan", &e);
+    for (uint32_t i = 0; i < t->reuse.n; i++)
+        if (fio_delete(t->reuse.v[i].path, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "commit.orphan", &e);
+}
+
+static void begin(try_state *t, job *j, const job_prepared *p) {
+    const ice_metadata *m = p->sink->table->metadata;
+    *t = (try_state){.j = j, .p = p, .s = p->sink, .arena = fz_arena_new()};
+    ice_data_file *files = FZ_ANEWN(t->arena, ice_data_file, p->n_files + 1);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_shards; k++)
+        for (uint32_t i = 0; i < p->files[k].n; i++) files[n++] = p->files[k].v[i];
+    uint64_t id;
+    fz_random(&id, sizeof id);
+    char *uuid = fz_arena_alloc(t->arena, 37);
+    fz_uuid4(uuid);
+    t->append = (ice_append){.files = files, .n_files = n, .snapshot_id = (int64_t)(id >> 1) | 1, .uuid = uuid};
+    t->min_wait_ms = ice_property_i64(m, "commit.retry.min-wait-ms", 100);
+    t->max_wait_ms = ice_property_i64(m, "commit.retry.max-wait-ms", 60000);
+    t->num_retries = ice_property_i64(m, "commit.retry.num-retries", 4);
+    t->deadline_ns = fz_mono_ns() + ice_property_i64(m, "commit.retry.total-timeout-ms", 1800000) * 1000000;
+    t->wait_ms = t->min_wait_ms > 0 ? t->min_wait_ms : 1;
+}
+
+static job_commit_outcome run(try_state *t, fz_error *err) {
+    for (;;) {
+        comparison how = TABLE_AS_REMEMBERED;
+        fz_status rc = attempt(t, &how, err);
+        if (rc == FZ_OK && how == TABLE_ELSEWHERE) return COMMIT_REWIND;
+        if (rc == FZ_OK) {
+            if (how == TABLE_HAS_IT) {
+                fz_metric_add(FZ_M_COMMIT_FOUND_LANDED, 1);
+                fz_log(FZ_LOG_INFO, "commit.found-landed", FZ_KV("table", "%s", t->s->text), FZ_KV("commit_id", "%s", t->p->commit_id), NULL);
+            }
+            return COMMIT_DONE;
+        }
+        fz_log_error(FZ_LOG_WARN, "commit.retry", err);
+        if (rc == FZ_CONFLICT) {
+            fz_metric_add(FZ_M_COMMIT_CONFLICTS, 1);
+            if ((int64_t)++t->conflicts > t->num_retries) return COMMIT_FAILED;
+        } else if (rc == FZ_UNKNOWN) fz_metric_add(FZ_M_COMMIT_UNKNOWN, 1);
+        else if (rc != FZ_RETRY) return COMMIT_FAILED;
+        if (!back_off(t)) return COMMIT_FAILED;
+    }
+}
+
+job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err) {
+    try_state t;
+    begin(&t, j, p);
+    job_commit_outcome out = run(&t, err);
+    if (out == COMMIT_FAILED && t.ever_unknown) {
+        char text[1024];
+        fz_error last = *err;
+        fz_fail(err, FZ_UNKNOWN, "commit.unknown", "table %s: whether commit %s has landed is not known; the next start finds out", t.s->text, p->commit_id);
+        fz_detail(err, "%s", fz_error_text(&last, text, sizeof text));
+    }
+    if (out != COMMIT_DONE) drop_files(&t);
+    fz_arena_free(t.arena);
+    return out;
+}

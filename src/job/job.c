@@ -1,0 +1,470 @@
+/* The coordinator: loop, checkpoints, failures, end. See job.h and job_int.h.
+ *
+ * A checkpoint
+ *   park workers -> dead letters durable -> close the files of every sink -> unpark -> commit each sink -> report offsets
+ * Workers go on while commits run; a sink whose commit cannot land drops what it has read since and begins again from the table's positions.
+ */
+#include "fileio/fileio.h"
+#include "job/job_int.h"
+#include <inttypes.h>
+#include <malloc.h>
+#include <unistd.h>
+
+static atomic_int stop_requests;
+void job_request_stop(void) { atomic_fetch_add(&stop_requests, 1); }
+int job_stop_requested(void) { return atomic_load(&stop_requests); }
+
+/* ---- store callbacks of the Iceberg room, with the fault points of a commit ---- */
+static fz_status io_read(void *cx, const char *location, fz_buf *out, fz_error *err) {
+    (void)cx;
+    return cat_io.read(cat_io.cx, location, out, err);
+}
+static fz_status io_write(void *cx, const char *location, const void *p, size_t n, fz_error *err) {
+    (void)cx;
+    FZ_TRY(cat_io.write(cat_io.cx, location, p, n, err));
+    const char *name = strrchr(location, '/');
+    return fz_fault_status(name && fz_starts(name + 1, "snap-") ? "commit.manifest-list" : "commit.manifest", err);
+}
+
+/* ---- preparing ---- */
+static bool moved(const job *j, const job_sink *s, bool *claim) {
+    bool any = false;
+    *claim = false;
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
+            any |= s->splits[k][i].next != s->splits[k][i].from;
+            *claim |= s->splits[k][i].claim;
+        }
+    return any;
+}
+
+static void take_ranges(job *j, job_prepared *p) {
+    job_sink *s = p->sink;
+    uint32_t cap = 0;
+    for (uint32_t k = 0; k < j->n_sources; k++) cap += s->splits[k] ? s->n_splits[k] : 0;
+    p->ranges = FZ_ANEWN(p->arena, job_range, cap + 1);
+    p->after = FZ_ANEWN(p->arena, job_position, cap + 1);
+    p->known = FZ_ANEWN(p->arena, bool, cap + 1);
+    p->remembered = FZ_ANEWN(p->arena, int64_t, cap + 1);
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
+            job_split_state *st = &s->splits[k][i];
+            if (st->next == st->from && !st->claim) continue;
+            uint32_t n = p->n_ranges++;
+            p->ranges[n] = (job_range){st->key, st->from, st->next, st->read, st->added, st->filtered, st->rejected, st->unparseable, s->paths_of[k]};
+            p->after[n] = (job_position){st->key, st->next, st->has_last, st->last_offset, st->last_timestamp, st->last_hash};
+            p->known[n] = st->known;
+            p->remembered[n] = st->remembered;
+            st->from = st->next;
+            st->claim = false;
+            st->read = st->added = st->filtered = st->rejected = st->unparseable = 0;
+        }
+}
+
+static void prepared_free(job_prepared *p) {
+    if (!p) return;
+    for (uint32_t i = 0; i < p->n_shards; i++) sink_files_free(&p->files[i]);
+    fz_arena_free(p->arena);
+    fz_free(p);
+}
+
+/* NULL: nothing to commit this time. Workers are parked. */
+static job_prepared *prepare(job *j, job_sink *s, bool final) {
+    fz_error err;
+    bool claim, has_moved = moved(j, s, &claim);
+    job_prepared *p = FZ_NEW(job_prepared);
+    p->sink = s;
+    p->arena = fz_arena_new();
+    p->n_shards = j->n_writers;
+    p->files = FZ_ANEWN(p->arena, sink_files, j->n_writers);
+    if (job_writers_close(j, s, p->files, &err) != FZ_OK) job_sink_fail(s, &err);
+    for (uint32_t i = 0; i < p->n_shards; i++) {
+        p->n_files += p->files[i].n;
+        p->rows += p->files[i].rows;
+    }
+    /* Checkpoints without rows only move positions: the first commit of a claimed split, the last one of a run, and every tenth. */
+    bool worth = p->n_files || claim || (has_moved && (final || ++s->empty_checkpoints >= 10));
+    if (atomic_load(&s->failing) || !worth) {
+        for (uint32_t i = 0; i < p->n_shards; i++)
+            for (uint32_t f = 0; f < p->files[i].n; f++) (void)!fio_delete(p->files[i].v[f].path, &err); /* only when failing: none is live */
+        prepared_free(p);
+        return NULL;
+    }
+    s->empty_checkpoints = 0;
+    snprintf(p->commit_id, sizeof p->commit_id, "%s/%" PRIu64 "/%u", j->run_id, j->checkpoint, s->index);
+    p->new_chain = s->new_chain;
+    take_ranges(j, p);
+    return p;
+}
+
+/* ---- failures of sinks ---- */
+static void abort_sink(job *j, job_sink *s) { /* workers are parked */
+    job_writers_abort(j, s);
+    atomic_store(&s->failing, false);
+}
+static int64_t retry_window_ns(const job_sink *s) {
+    return ice_property_i64(s->table->metadata, "commit.retry.total-timeout-ms", 1800000) * 1000000;
+}
+
+static void fail_sink(job *j, job_sink *s, const fz_error *err) {
+    s->status = SINK_FAILED;
+    abort_sink(j, s);
+    if (err->cls == FZ_UNKNOWN) j->unknown_outcome = true;
+    fz_error e = *err;
+    s->error = e;
+    fz_context(&e, "sink %s stopped", s->text);
+    fz_log_error(FZ_LOG_ERROR, "sink.failed", &e);
+}
+static void wait_sink(job *j, job_sink *s, const fz_error *err) {
+    int64_t now = fz_mono_ns();
+    if (!s->failing_since_ns) s->failing_since_ns = now;
+    if (now - s->failing_since_ns > retry_window_ns(s)) {
+        fail_sink(j, s, err);
+        return;
+    }
+    s->status = SINK_WAITING;
+    abort_sink(j, s);
+    s->rounds++;
+    int64_t ms = 250ll << (s->rounds < 7 ? s->rounds : 7);
+    s->wait_until_ns = now + ms * 1000000;
+    fz_log_error(FZ_LOG_WARN, "sink.waiting", err);
+}
+
+/* Positions from the table; reading begins there. Workers are parked. */
+static void resume_sink(job *j, job_sink *s) {
+    fz_error err;
+    fz_status rc = job_sink_position(j, s, &err);
+    if (rc == FZ_OK) s->status = SINK_RUNNING;
+    for (uint32_t k = 0; rc == FZ_OK && k < j->n_sources; k++)
+        if (s->splits[k]) rc = job_source_seek(j, j->sources[k], &err);
+    if (rc == FZ_RETRY || rc == FZ_UNKNOWN || rc == FZ_CONFLICT) {
+        err.cls = FZ_RETRY;
+        wait_sink(j, s, &err);
+    } else if (rc != FZ_OK) fail_sink(j, s, &err);
+}
+
+static bool can_rewind(const job *j, const job_sink *s) {
+    for (uint32_t i = 0; i < j->n_paths; i++)
+        if (j->paths[i].sink == s && (!j->paths[i].source || !j->paths[i].source->replayable)) return false;
+    return true;
+}
+
+static void settle_failure(job *j, job_sink *s, const fz_error *err) {
+    bool passing = err->cls == FZ_RETRY || err->cls == FZ_CONFLICT;
+    if (passing && can_rewind(j, s)) wait_sink(j, s, err);
+    else fail_sink(j, s, err);
+}
+
+#define MAX_ROUNDS 6
+static void rewind_sink(job *j, job_sink *s, const fz_error *why) {
+    fz_metric_add(FZ_M_REWINDS, 1);
+    fz_log_error(FZ_LOG_WARN, "sink.rewind", why);
+    if (++s->rounds > MAX_ROUNDS || !can_rewind(j, s)) {
+        fz_error e = *why;
+        e.cls = FZ_FATAL;
+        fail_sink(j, s, &e);
+        return;
+    }
+    abort_sink(j, s);
+    resume_sink(j, s);
+}
+
+static void tend_sinks(job *j) {
+    for (uint32_t i = 0; i < j->n_sinks; i++) {
+        job_sink *s = j->sinks[i];
+        bool failing = s->status == SINK_RUNNING && atomic_load(&s->failing);
+        bool due = s->status == SINK_WAITING && fz_mono_ns() >= s->wait_until_ns;
+        if (!failing && !due) continue;
+        job_park(j);
+        if (failing) {
+            fz_error err = s->error;
+            settle_failure(j, s, &err);
+        } else resume_sink(j, s);
+        job_unpark(j);
+    }
+}
+
+/* ---- commit and report ---- */
+static void note_committed(job *j, const job_prepared *p) {
+    job_sink *s = p->sink;
+    for (uint32_t r = 0; r < p->n_ranges; r++)
+        for (uint32_t k = 0; k < j->n_sources; k++)
+            for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++)
+                if (job_split_key_cmp(&s->splits[k][i].key, &p->ranges[r].key) == 0) {
+                    s->splits[k][i].known = true;
+                    s->splits[k][i].remembered = p->ranges[r].to;
+                }
+    s->rounds = 0;
+    s->failing_since_ns = 0;
+    s->new_chain = false;
+    s->rows_committed += p->rows;
+    fz_metric_add(FZ_M_COMMITS, 1);
+    fz_metric_add(FZ_M_ROWS_ADDED, p->rows);
+    fz_metric_set(FZ_M_LAST_COMMIT, (uint64_t)fz_now_ms());
+    fz_log(FZ_LOG_INFO, "commit", FZ_KV("table", "%s", s->text), FZ_KV("checkpoint", "%" PRIu64, j->checkpoint), FZ_KV("rows", "%" PRIu64, p->rows),
+           FZ_KV("files", "%u", p->n_files), FZ_KV("splits", "%u", p->n_ranges), NULL);
+}
+
+static bool commit_one(job *j, job_prepared *p, bool parked) {
+    fz_error err;
+    job_commit_outcome out = job_commit(j, p, &err);
+    if (out == COMMIT_DONE) {
+        note_committed(j, p);
+        return true;
+    }
+    fz_metric_add(FZ_M_CHECKPOINTS_FAILED, 1);
+    if (!parked) job_park(j);
+    if (out == COMMIT_REWIND) rewind_sink(j, p->sink, &err);
+    else settle_failure(j, p->sink, &err);
+    if (!parked) job_unpark(j);
+    return false;
+}
+
+/* Only what all sinks of a source have committed is reported. */
+static void report(job *j) {
+    (void)!fz_fault("report.before");
+    for (uint32_t k = 0; k < j->n_sources; k++) {
+        job_source *src = j->sources[k];
+        if (!src->replayable) continue;
+        uint32_t n = src_n_splits(src->source), used = 0;
+        uint32_t *splits = fz_calloc(n, sizeof *splits);
+        int64_t *offsets = fz_calloc(n, sizeof *offsets);
+        for (uint32_t i = 0; i < n; i++) {
+            int64_t least = INT64_MAX;
+            for (uint32_t s = 0; s < src->n_sinks; s++) {
+                const job_split_state *st = i < src->sinks[s]->n_splits[k] ? &src->sinks[s]->splits[k][i] : NULL;
+                int64_t at = st && st->known ? st->remembered : -1;
+                if (at < least) least = at;
+            }
+            if (least < 0 || least == INT64_MAX) continue;
+            splits[used] = i;
+            offsets[used++] = least;
+        }
+        fz_error err;
+        if (used && src_report(src->source, splits, offsets, used, &err) != FZ_OK) fz_log_error(FZ_LOG_WARN, "source.report", &err);
+        fz_free(splits);
+        fz_free(offsets);
+    }
+}
+
+/* ---- checkpoints ---- */
+/* stay: workers remain parked afterwards. final: positions without rows are committed too. Returns false when some sink did not commit. */
+static bool checkpoint(job *j, bool final, bool stay) {
+    int64_t began = fz_mono_ns();
+    fz_error err;
+    j->checkpoint++;
+    (void)!fz_fault("checkpoint.begin");
+    job_park(j);
+    bool ok = true;
+    if (dead_letters_sync(j->letters, &err) != FZ_OK) { /* no position may pass a dead letter that is not kept */
+        fz_log_error(FZ_LOG_WARN, "checkpoint.dead-letters", &err);
+        fz_metric_add(FZ_M_CHECKPOINTS_FAILED, 1);
+        if (!stay) job_unpark(j);
+        return false;
+    }
+    job_prepared **p = fz_calloc(j->n_sinks, sizeof *p);
+    for (uint32_t i = 0; i < j->n_sinks; i++) {
+        job_sink *s = j->sinks[i];
+        if (s->status != SINK_RUNNING || atomic_load(&s->failing)) continue;
+        if (s->only_bounded_oneshot && !(final && job_all_done(j))) continue;
+        p[i] = prepare(j, s, final);
+        ok &= !atomic_load(&s->failing);
+    }
+    (void)!fz_fault("checkpoint.closed");
+    int64_t closed_ms = (fz_mono_ns() - began) / 1000000;
+    if (closed_ms > conf_get_i64(j->spec->settings, "execution.checkpointing.timeout")) {
+        fz_fail(&err, FZ_FATAL, "checkpoint.timeout", "checkpoint %" PRIu64 " took %" PRId64 " ms to close its files", j->checkpoint, closed_ms);
+        fz_hint(&err, "raise execution.checkpointing.timeout, or shorten execution.checkpointing.interval");
+        job_fail(j, &err);
+    }
+    if (!stay) job_unpark(j);
+    for (uint32_t i = 0; i < j->n_sinks; i++) {
+        if (p[i]) ok &= commit_one(j, p[i], stay);
+        prepared_free(p[i]);
+    }
+    fz_free(p);
+    report(j);
+    if (ok) fz_metric_add(FZ_M_CHECKPOINTS, 1);
+    (void)!fz_fault("checkpoint.done");
+    return ok;
+}
+
+/* A last checkpoint that must not be lost to a passing trouble: tried for as long as commits are. */
+static bool last_checkpoint(job *j) {
+    int64_t until = fz_mono_ns() + 1800000ll * 1000000;
+    for (int64_t wait = 250; !checkpoint(j, true, true); wait = wait < 8000 ? wait * 2 : wait) {
+        bool again = false;
+        for (uint32_t i = 0; i < j->n_sinks; i++) again |= j->sinks[i]->status == SINK_RUNNING;
+        if (!again || job_stop_requested() > 1 || fz_mono_ns() > until) return false;
+        for (int64_t ms = 0; ms < wait && job_stop_requested() < 2; ms += 50) fz_sleep_ms(50);
+    }
+    return true;
+}
+
+static bool any_sink(const job *j, job_sink_status status) {
+    for (uint32_t i = 0; i < j->n_sinks; i++)
+        if (j->sinks[i]->status == status) return true;
+    return false;
+}
+static bool any_claim(const job *j) {
+    bool claim, any = false;
+    for (uint32_t i = 0; i < j->n_sinks; i++) {
+        (void)moved(j, j->sinks[i], &claim);
+        any |= claim;
+    }
+    return any;
+}
+
+static void discover(job *j) {
+    for (uint32_t i = 0; i < j->n_sources; i++) {
+        job_source *src = j->sources[i];
+        if (!src->replayable || src->bounded) continue;
+        fz_error err;
+        uint32_t had = src_n_splits(src->source), added = 0;
+        fz_status rc = src_discover(src->source, &added, &err);
+        if (rc == FZ_OK && added) {
+            job_park(j);
+            rc = job_source_grow(j, src, had, &err);
+            job_unpark(j);
+            if (rc != FZ_OK) job_fail(j, &err);
+        } else if (rc != FZ_OK) fz_log_error(FZ_LOG_WARN, "source.discovery", &err);
+    }
+}
+
+/* Records vanished below the reader while it ran: with frazil.lost-offsets = earliest every sink goes on at the log's start. */
+static bool recover_lost_offsets(job *j) {
+    if (!j->lost_earliest || strcmp(j->error.code, "kafka.offset-gone") != 0) return false;
+    job_park(j);
+    for (uint32_t i = 0; i < j->n_sinks; i++)
+        if (j->sinks[i]->status == SINK_RUNNING) {
+            abort_sink(j, j->sinks[i]);
+            resume_sink(j, j->sinks[i]);
+        }
+    atomic_store(&j->failed, false);
+    job_unpark(j);
+    return true;
+}
+
+/* ---- the loop ---- */
+static void loop(job *j, job_status *st) {
+    const conf *c = j->spec->settings;
+    int64_t interval = conf_get_i64(c, "execution.checkpointing.interval") * 1000000, pause = conf_get_i64(c, "execution.checkpointing.min-pause") * 1000000;
+    int64_t due = any_claim(j) ? 0 : fz_mono_ns() + interval, discovery = fz_mono_ns();
+    for (;;) {
+        tend_sinks(j);
+        job_status_tick(st);
+        if (atomic_load(&j->failed) && !recover_lost_offsets(j)) break;
+        if (job_stop_requested()) break;
+        if (any_sink(j, SINK_FAILED) && !j->continue_on_failure) break;
+        if (!any_sink(j, SINK_RUNNING) && !any_sink(j, SINK_WAITING)) return;
+        int64_t now = fz_mono_ns();
+        if (job_all_done(j) && !any_sink(j, SINK_WAITING)) {
+            if (checkpoint(j, true, false) && job_all_done(j)) return;
+        } else if (now >= due) {
+            int64_t began = now;
+            checkpoint(j, false, false);
+            due = began + interval;
+            if (due < fz_mono_ns() + pause) due = fz_mono_ns() + pause;
+        }
+        if (now - discovery > 10000000000) {
+            discovery = now;
+            discover(j);
+        }
+        fz_sleep_ms(10);
+    }
+    if (job_stop_requested() < 2) last_checkpoint(j);
+}
+
+/* ---- set-up and end ---- */
+static void read_policies(job *j) {
+    const conf *c = j->spec->settings;
+    j->on_row_error = conf_is(c, "frazil.on-row-error", "fail") ? ROW_FAIL : conf_is(c, "frazil.on-row-error", "drop") ? ROW_DROP : ROW_DEAD_LETTER;
+    j->on_null = conf_is(c, "table.exec.sink.not-null-enforcer", "error")  ? ROW_FAIL
+                 : conf_is(c, "table.exec.sink.not-null-enforcer", "drop") ? ROW_DROP
+                                                                           : j->on_row_error;
+    j->positions = conf_is(c, "frazil.positions", "adopt") ? POSITIONS_ADOPT : conf_is(c, "frazil.positions", "ignore") ? POSITIONS_IGNORE : POSITIONS_CHECK;
+    j->lost_earliest = conf_is(c, "frazil.lost-offsets", "earliest");
+    j->continue_on_failure = conf_is(c, "frazil.on-sink-failure", "continue");
+    int64_t n = conf_get_i64(c, "parallelism.default");
+    if (n <= 0) n = sysconf(_SC_NPROCESSORS_ONLN);
+    j->n_workers = (uint32_t)(n < 1 ? 1 : n > 64 ? 64 : n);
+    j->n_writers = j->n_workers;
+    j->memory_limit = (size_t)conf_get_i64(c, "memory.limit");
+    j->writer_budget = j->memory_limit * 9 / 20; /* the rest: sources a fifth, batches on their way, the program itself */
+}
+
+static job *job_new(const job_spec *spec) {
+    job *j = FZ_NEW(job);
+    j->spec = spec;
+    j->arena = fz_arena_new();
+    fz_uuid4(j->run_id);
+    j->io = (ice_io){NULL, io_read, io_write};
+    pthread_mutex_init(&j->park_lock, NULL);
+    pthread_cond_init(&j->park_cond, NULL);
+    pthread_mutex_init(&j->error_lock, NULL);
+    read_policies(j);
+    const char *dir = conf_get(spec->settings, "frazil.dead-letter.path");
+    if (!dir) dir = fz_arena_printf(j->arena, "%s/dead-letter", conf_get(spec->settings, "frazil.state.dir"));
+    j->letters = dead_letters_new(dir, spec->name);
+    return j;
+}
+
+static void job_free(job *j) {
+    job_workers_end(j);
+    for (uint32_t i = 0; j->writers && i < j->n_writers; i++) job_writer_end(j->writers[i]);
+    fz_free(j->writers);
+    job_close(j);
+    dead_letters_free(j->letters);
+    pthread_mutex_destroy(&j->park_lock);
+    pthread_cond_destroy(&j->park_cond);
+    pthread_mutex_destroy(&j->error_lock);
+    fz_arena_free(j->arena);
+    fz_free(j);
+}
+
+static fz_status start(job *j, fz_error *err) {
+    FZ_TRY(job_open(j, err));
+    j->writers = fz_calloc(j->n_writers, sizeof(job_writer *));
+    for (uint32_t i = 0; i < j->n_writers; i++) j->writers[i] = job_writer_start(j, i, j->writer_budget / j->n_writers);
+    for (uint32_t i = 0; i < j->n_paths; i++)
+        if (!j->paths[i].source) FZ_TRY(job_run_oneshot(j, &j->paths[i], err));
+    return job_workers_start(j, err);
+}
+
+static fz_status conclude(job *j, job_report *r, fz_error *err) {
+    for (uint32_t i = 0; i < j->n_sinks; i++) r->rows_added += j->sinks[i]->rows_committed;
+    r->rows_filtered = fz_metric_get(FZ_M_ROWS_FILTERED);
+    r->rows_rejected = fz_metric_get(FZ_M_ROWS_REJECTED);
+    r->unparseable = fz_metric_get(FZ_M_ROWS_UNPARSEABLE);
+    r->checkpoints = fz_metric_get(FZ_M_CHECKPOINTS);
+    r->stopped = job_stop_requested() > 0;
+    const fz_error *why = atomic_load(&j->failed) ? &j->error : NULL;
+    for (uint32_t i = 0; i < j->n_sinks && !why; i++)
+        if (j->sinks[i]->status == SINK_FAILED || (j->sinks[i]->status == SINK_WAITING && j->sinks[i]->error.cls != FZ_OK)) why = &j->sinks[i]->error;
+    if (!why && !j->unknown_outcome) return FZ_OK;
+    r->exit_code = j->unknown_outcome ? JOB_UNKNOWN : JOB_FAILED;
+    *err = why ? *why : j->error;
+    return err->cls != FZ_OK ? err->cls : FZ_FATAL;
+}
+
+fz_status job_run(const job_spec *spec, job_report *report, fz_error *err) {
+    *report = (job_report){0};
+    mallopt(M_ARENA_MAX, 2); /* an arena a thread would hold memory that the budget cannot see */
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
+    job *j = job_new(spec);
+    fz_status rc = start(j, err);
+    if (rc == FZ_OK) {
+        fz_log(FZ_LOG_INFO, "job.start", FZ_KV("pipeline", "%s", spec->name), FZ_KV("run", "%s", j->run_id), FZ_KV("sources", "%u", j->n_sources), FZ_KV("sinks", "%u", j->n_sinks), NULL);
+        job_status *st = job_status_new(j);
+        loop(j, st);
+        job_status_free(st);
+        rc = conclude(j, report, err);
+        fz_log(FZ_LOG_INFO, "job.end", FZ_KV("pipeline", "%s", spec->name), FZ_KV("added", "%" PRIu64, report->rows_added), FZ_KV("filtered", "%" PRIu64, report->rows_filtered),
+               FZ_KV("rejected", "%" PRIu64, report->rows_rejected), FZ_KV("unparseable", "%" PRIu64, report->unparseable), FZ_KV("checkpoints", "%" PRIu64, report->checkpoints), NULL);
+    } else if (job_stop_requested() && rc == FZ_RETRY) { /* told to stop while waiting for a peer: nothing was begun */
+        report->stopped = true;
+        rc = FZ_OK;
+    } else report->exit_code = rc == FZ_USER ? JOB_USAGE : JOB_FAILED;
+    job_free(j);
+    return rc;
+}

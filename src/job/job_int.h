@@ -1,0 +1,184 @@
+/* Inside the job room: the running job, shared by its files.
+ *
+ *   job.c      coordinator: set-up, loop, checkpoints, end
+ *   start.c    sources and sinks at their start; positions of splits (rules 2, 6, 7)
+ *   worker.c   workers: poll, decode, execute, route
+ *   writer.c   writer shards: queues and threads around sink_shard
+ *   commit.c   the position-checked commit (rules 2 to 4)
+ *   oneshot.c  INSERTs whose plan is no chain over a connector table
+ *   status.c   gauges and the live line
+ *
+ * Who touches what
+ *   job_split_state: the worker that reads the split; the control thread only while workers are parked (job_park).
+ *   job_sink.error: any thread, under its lock. job_sink.status: control thread (workers read it while running; it changes only while they are parked).
+ *   everything else: control thread.
+ */
+#ifndef JOB_INT_H
+#define JOB_INT_H
+#include "job/dead_letter.h"
+#include "job/job.h"
+#include "job/lineage.h"
+#include "job/scan.h"
+#include "sink/sink.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct job job;
+typedef struct job_sink job_sink;
+typedef struct job_source job_source;
+
+/* One split as one sink sees it. */
+typedef struct job_split_state {
+    job_split_key key;
+    bool known;              /* the table has a position of it: remembered */
+    bool claim;              /* must enter a commit even without rows, so that its start is a number from then on */
+    int64_t remembered;
+    int64_t from, next;      /* rows in [from, next) have been handed to the sink and are not committed */
+    uint64_t read, added, filtered, rejected, unparseable;
+    bool has_last;           /* the last record below next */
+    int64_t last_offset, last_timestamp;
+    uint64_t last_hash;
+} job_split_state;
+
+typedef struct job_path {    /* one INSERT */
+    const job_insert *insert;
+    job_sink *sink;
+    job_source *source;      /* NULL: one-shot query */
+    ex_program *program;     /* NULL: one-shot query */
+} job_path;
+
+struct job_source {
+    uint32_t index;
+    const sql_plan *scan_plan;
+    job_scan *scan;
+    src_source *source;
+    bool replayable, bounded;
+    bool *wanted;            /* union of what its INSERTs want */
+    sql_plan merged;         /* scan_plan with that union */
+    uint32_t n_paths;
+    job_path **paths;        /* grouped by sink */
+    uint32_t n_sinks;
+    job_sink **sinks;
+    atomic_uint readers_done;
+    fz_log_limit retry_limit;
+};
+
+/* Legal moves: RUNNING -> WAITING (a failure that may pass; files dropped) -> RUNNING (positions loaded again); any -> FAILED. */
+typedef enum { SINK_RUNNING, SINK_WAITING, SINK_FAILED } job_sink_status;
+
+struct job_sink {
+    uint32_t index;
+    const char *text;
+    cat_catalog *catalog;
+    cat_ident ident;
+    fz_arena *arena;
+    cat_table *table;        /* as loaded at the start: what files are written with */
+    sink_table *files;
+    job_sink_status status;
+    job_split_state **splits; /* by source index: array of states by split index (NULL: not read by this sink) */
+    uint32_t *n_splits;
+    uint32_t *paths_of;      /* by source index: number of INSERTs */
+    bool replayable;         /* it has a source with positions */
+    bool only_bounded_oneshot; /* commits once, at the end */
+    bool oneshot_rows;       /* rows without positions were handed over since the last commit */
+    bool new_chain;
+    uint32_t empty_checkpoints, rounds;
+    int64_t wait_until_ns, failing_since_ns;
+    pthread_mutex_t lock;
+    atomic_bool failing;     /* error is set */
+    fz_error error;
+    uint64_t rows_committed;
+};
+
+typedef struct job_prepared { /* what one checkpoint yields for one sink */
+    job_sink *sink;
+    fz_arena *arena;
+    sink_files *files;       /* by shard */
+    uint32_t n_shards, n_files;
+    uint64_t rows;
+    uint32_t n_ranges;
+    job_range *ranges;
+    job_position *after;     /* beside ranges: the positions that the commit leaves */
+    bool *known;             /* beside ranges: what the table was remembered to say */
+    int64_t *remembered;
+    char commit_id[96];
+    bool new_chain;
+} job_prepared;
+
+typedef struct job_writer job_writer; /* a shard with its queue and thread: writer.c */
+typedef struct job_worker job_worker; /* worker.c */
+
+struct job {
+    const job_spec *spec;
+    fz_arena *arena;
+    char run_id[37];
+    uint32_t n_sources, n_sinks, n_paths, n_workers, n_writers;
+    job_source **sources;
+    job_sink **sinks;
+    job_path *paths;
+    job_writer **writers;
+    job_worker **workers;
+    dead_letters *letters;
+    ice_io io;
+    uint64_t checkpoint;
+    /* policies */
+    enum { ROW_DEAD_LETTER, ROW_FAIL, ROW_DROP } on_row_error, on_null;
+    enum { POSITIONS_CHECK, POSITIONS_ADOPT, POSITIONS_IGNORE } positions;
+    bool lost_earliest, continue_on_failure;
+    size_t memory_limit, writer_budget;
+    /* parking of workers */
+    pthread_mutex_t park_lock;
+    pthread_cond_t park_cond;
+    atomic_bool park, quit;
+    uint32_t parked, running; /* under park_lock */
+    atomic_bool throttled;
+    pthread_mutex_t error_lock;
+    atomic_bool failed;      /* error is set: a source or worker cannot go on */
+    fz_error error;
+    bool unknown_outcome;
+};
+
+/* start.c */
+fz_status job_open(job *j, fz_error *err) FZ_MUST_USE;      /* sources, sinks, positions; reads are assigned */
+void job_close(job *j);
+/* Loads the table's positions into the split states of s and checks them (also after a rewind). */
+fz_status job_sink_position(job *j, job_sink *s, fz_error *err) FZ_MUST_USE;
+/* Begins reading every split of src from the lowest `next` of its running sinks. */
+fz_status job_source_seek(job *j, job_source *src, fz_error *err) FZ_MUST_USE;
+/* New splits (discovery), while workers are parked. */
+fz_status job_source_grow(job *j, job_source *src, uint32_t from, fz_error *err) FZ_MUST_USE;
+
+/* worker.c */
+fz_status job_workers_start(job *j, fz_error *err) FZ_MUST_USE;
+void job_workers_end(job *j);
+void job_park(job *j);       /* returns when every worker has stopped between two chunks */
+void job_unpark(job *j);
+/* Hands a batch to the writers of a sink: checks required columns, routes, queues. b->cols are of the sink's schema. *added: rows that went on. */
+fz_status job_hand_over(job *j, job_sink *s, col_batch *b, col_vec *const *cols, uint32_t n_rows, fz_rejects *rejects, uint32_t *added, fz_error *err) FZ_MUST_USE;
+void job_sink_fail(job_sink *s, const fz_error *err);  /* first error wins */
+void job_fail(job *j, const fz_error *err);
+bool job_all_done(job *j);   /* every worker has reached the end of every source */
+void job_reading_again(job *j, const job_source *src); /* after a seek, while workers are parked: its end has not been reached */
+
+/* writer.c */
+job_writer *job_writer_start(job *j, uint32_t number, size_t budget);
+void job_writer_end(job_writer *w);
+void job_writer_push(job_writer *w, job_sink *s, col_batch *b, col_vec *const *cols, const sink_part **parts, uint32_t n);
+/* Waits until what was pushed before is written, then closes (or drops) the sink's files in all writers. */
+fz_status job_writers_close(job *j, job_sink *s, sink_files *out, fz_error *err) FZ_MUST_USE;
+void job_writers_abort(job *j, job_sink *s);
+
+/* commit.c */
+typedef enum { COMMIT_DONE, COMMIT_REWIND, COMMIT_FAILED } job_commit_outcome;
+/* Commits p by the protocol. REWIND: the table is somewhere else, p's files are dropped. FAILED: err says why (class UNKNOWN: may have landed, files stay). */
+job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err);
+
+/* oneshot.c */
+fz_status job_run_oneshot(job *j, job_path *p, fz_error *err) FZ_MUST_USE;
+
+/* status.c */
+typedef struct job_status job_status;
+job_status *job_status_new(job *j);
+void job_status_tick(job_status *st);
+void job_status_free(job_status *st);
+#endif

@@ -1,0 +1,350 @@
+/* Sources and sinks at their start, and the positions of splits: rules 2, 5, 6 and 7 of the commit protocol in ARCHITECTURE.md. See job_int.h. */
+#include "fileio/fileio.h"
+#include "job/job_int.h"
+#include <inttypes.h>
+
+/* ---- waiting for peers that are away: visibly, with back-off, until told to stop ---- */
+static bool wait_visibly(const char *event, const fz_error *err, int64_t *wait_ms) {
+    fz_log_error(FZ_LOG_WARN, event, err);
+    for (int64_t done = 0; done < *wait_ms; done += 100) {
+        if (job_stop_requested()) return false;
+        fz_sleep_ms(100);
+    }
+    if (*wait_ms < 30000) *wait_ms *= 2;
+    return !job_stop_requested();
+}
+
+/* ---- positions of one sink ---- */
+static bool topic_known(const job_lineage *l, const job_split_key *key) {
+    if (!l->found) return false;
+    for (uint32_t i = 0; i < l->marks.n_positions; i++)
+        if (strcmp(l->marks.positions[i].key.source, key->source) == 0 && strcmp(l->marks.positions[i].key.topic, key->topic) == 0) return true;
+    return false;
+}
+/* Positions of the same topic under another key: a renamed pipeline or another cluster. */
+static const job_position *other_key(const job_marks *m, const job_split_key *key) {
+    for (uint32_t i = 0; i < m->n_positions; i++)
+        if (strcmp(m->positions[i].key.topic, key->topic) == 0 && m->positions[i].key.partition == key->partition) return &m->positions[i];
+    return NULL;
+}
+
+static fz_status refuse_other(const job_sink *s, const job_split_state *st, const char *what, const char *who, const job_position *p, fz_error *err) {
+    fz_fail(err, FZ_FATAL, "positions.other-key", "table %s has a position of %s/%d under another %s: '%s'", s->text, st->key.topic, st->key.partition, what, who);
+    fz_detail(err, "that position is %" PRId64 "; going on under the present name would read its records again", p->next);
+    return fz_hint(err, "restore the name, or set frazil.positions = adopt (go on from that position) or ignore (read from where the script says)");
+}
+
+/* Rule 7: is the record before the position still the one that was read? */
+static fz_status check_last(job *j, const job_source *src, uint32_t split, const job_sink *s, const job_split_state *st, const job_position *p, fz_error *err) {
+    if (!p->has_last) return FZ_OK;
+    src_probe probe;
+    FZ_TRY(src_probe_before(src->source, split, p->next, &probe, err));
+    if (probe.result == SRC_PROBE_OK && probe.offset == p->last_offset) {
+        if (probe.timestamp_ms == p->last_timestamp && probe.hash == p->last_hash) return FZ_OK;
+        if (j->positions == POSITIONS_IGNORE) return FZ_OK;
+        fz_fail(err, FZ_FATAL, "positions.topic-remade", "topic %s was made anew: the record at offset %" PRId64 " of partition %d is not the one that table %s was written from",
+                st->key.topic, p->last_offset, st->key.partition, s->text);
+        fz_detail(err, "position %" PRId64 ", log %" PRId64 " to %" PRId64 ", timestamp was %" PRId64 " and is %" PRId64, p->next, src_get_split(src->source, split)->low,
+                  src_get_split(src->source, split)->high, p->last_timestamp, probe.timestamp_ms);
+        return fz_hint(err, "frazil.positions = ignore reads the new topic from where the script says");
+    }
+    fz_log(FZ_LOG_INFO, "positions.last-record-gone", FZ_KV("table", "%s", s->text), FZ_KV("split", "%s", src_get_split(src->source, split)->name),
+           FZ_KV("offset", "%" PRId64, p->last_offset), FZ_KV("reason", "%s", "retention or compaction took it: the check is skipped"), NULL);
+    return FZ_OK;
+}
+
+static fz_status check_log(job *j, const job_source *src, uint32_t split, job_sink *s, job_split_state *st, fz_error *err) {
+    int64_t low, high;
+    FZ_TRY(src_bounds(src->source, split, &low, &high, err));
+    if (st->next > high) {
+        fz_fail(err, FZ_FATAL, "positions.beyond-end", "topic %s partition %d ends at offset %" PRId64 ", but table %s was read up to %" PRId64, st->key.topic, st->key.partition, high,
+                s->text, st->next);
+        fz_detail(err, "log start %" PRId64 ", log end %" PRId64 ", position %" PRId64, low, high, st->next);
+        return fz_hint(err, "the topic was made anew or truncated; frazil.positions = ignore reads it from where the script says");
+    }
+    if (st->next >= low) return FZ_OK;
+    if (!j->lost_earliest) {
+        fz_fail(err, FZ_FATAL, "positions.offsets-gone", "topic %s partition %d: wanted offset %" PRId64 ", earliest is %" PRId64 ", %" PRId64 " records are gone unread", st->key.topic,
+                st->key.partition, st->next, low, low - st->next);
+        fz_detail(err, "log start %" PRId64 ", log end %" PRId64 ", position in table %s", low, high, s->text);
+        return fz_hint(err, "frazil.lost-offsets = earliest goes on at the earliest record and counts the loss");
+    }
+    fz_log(FZ_LOG_ERROR, "positions.offsets-lost", FZ_KV("split", "%s", src_get_split(src->source, split)->name), FZ_KV("wanted", "%" PRId64, st->next), FZ_KV("earliest", "%" PRId64, low),
+           FZ_KV("lost", "%" PRId64, low - st->next), NULL);
+    st->from = st->next = low;
+    s->new_chain = true;
+    return FZ_OK;
+}
+
+/* Where one split begins for one sink. */
+static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s, const job_lineage *l, fz_error *err) {
+    job_split_state *st = &s->splits[src->index][i];
+    const src_split *sp = src_get_split(src->source, i);
+    const job_position *p = l->found ? job_position_find(l->marks.positions, l->marks.n_positions, &st->key) : NULL, *other = NULL;
+    if (!p && j->positions != POSITIONS_IGNORE) {
+        if (l->found && (other = other_key(&l->marks, &st->key)) && j->positions == POSITIONS_CHECK)
+            return refuse_other(s, st, "cluster", other->key.source, other, err);
+        if (!other && l->has_other && (other = other_key(&l->other, &st->key)) && j->positions == POSITIONS_CHECK)
+            return refuse_other(s, st, "pipeline", l->other.pipeline, other, err);
+    }
+    st->known = p != NULL;
+    st->remembered = p ? p->next : 0;
+    st->read = st->added = st->filtered = st->rejected = st->unparseable = 0;
+    st->has_last = false;
+    if (!p && other) { /* adopt */
+        s->new_chain = true;
+        st->claim = true;
+        st->from = st->next = other->next;
+        return check_log(j, src, i, s, st, err);
+    }
+    if (p && j->positions != POSITIONS_IGNORE) {
+        st->claim = false;
+        st->from = st->next = p->next;
+        st->has_last = p->has_last;
+        st->last_offset = p->last_offset;
+        st->last_timestamp = p->last_timestamp;
+        st->last_hash = p->last_hash;
+        FZ_TRY(check_log(j, src, i, s, st, err));
+        return st->next == p->next ? check_last(j, src, i, s, st, p, err) : FZ_OK;
+    }
+    bool later = sp->found_later || topic_known(l, &st->key);
+    int64_t start = later && j->positions != POSITIONS_IGNORE ? sp->low : sp->start;
+    st->claim = !(later || sp->start_is_earliest) || j->positions == POSITIONS_IGNORE;
+    st->from = st->next = start;
+    if (p) s->new_chain = true;
+    return FZ_OK;
+}
+
+static fz_status read_lineage(job *j, job_sink *s, fz_arena *a, job_lineage *l, fz_error *err) {
+    cat_table *t = NULL;
+    FZ_TRY(cat_load_table(s->catalog, &s->ident, &t, err));
+    fz_status rc = FZ_OK;
+    if (s->table->metadata->uuid && t->metadata->uuid && strcmp(s->table->metadata->uuid, t->metadata->uuid) != 0)
+        rc = fz_fail(err, FZ_FATAL, "commit.other-table", "table %s was replaced by another of the same name", s->text);
+    if (rc == FZ_OK) rc = job_lineage_read(a, t->metadata, j->spec->name, NULL, &j->io, l, err);
+    cat_table_free(t);
+    FZ_TRY(rc);
+    if (l->unproven && j->positions == POSITIONS_CHECK) {
+        fz_fail(err, FZ_FATAL, "positions.unproven", "table %s: the snapshot that carries this pipeline's positions (%" PRId64 ") is in no lineage that is known", s->text, l->snapshot_id);
+        fz_detail(err, "it may have been expired or rolled back; the mirror in the table's properties has positions, but no proof that their rows are in the table");
+        return fz_hint(err, "look at `frazil inspect`, then set frazil.positions = adopt to go on from the mirror, or ignore to read from where the script says");
+    }
+    if (l->unproven && j->positions == POSITIONS_ADOPT) {
+        l->found = true;
+        s->new_chain = true;
+    }
+    return FZ_OK;
+}
+
+fz_status job_sink_position(job *j, job_sink *s, fz_error *err) {
+    if (!s->replayable) return FZ_OK;
+    fz_arena *a = fz_arena_new();
+    job_lineage l;
+    fz_status rc = read_lineage(j, s, a, &l, err);
+    for (uint32_t k = 0; rc == FZ_OK && k < j->n_sources; k++) {
+        if (!s->splits[k] || !j->sources[k]->replayable) continue;
+        for (uint32_t i = 0; rc == FZ_OK && i < s->n_splits[k]; i++) rc = position_split(j, j->sources[k], i, s, &l, err);
+    }
+    fz_arena_free(a);
+    return rc;
+}
+
+/* ---- states of splits ---- */
+static void grow_states(job *j, job_source *src, job_sink *s) {
+    uint32_t n = src_n_splits(src->source), had = s->n_splits[src->index];
+    job_split_state *v = fz_realloc(s->splits[src->index], (n ? n : 1) * sizeof *v);
+    memset(v + had, 0, (n - had) * sizeof *v);
+    for (uint32_t i = had; i < n; i++) {
+        const src_split *sp = src_get_split(src->source, i);
+        v[i].key = (job_split_key){fz_arena_strdup(j->arena, src_identity(src->source) ? src_identity(src->source) : ""), fz_arena_strdup(j->arena, sp->topic ? sp->topic : sp->name), sp->partition};
+        v[i].from = v[i].next = sp->start;
+    }
+    s->splits[src->index] = v;
+    s->n_splits[src->index] = n;
+}
+
+fz_status job_source_seek(job *j, job_source *src, fz_error *err) {
+    FZ_TRY(src_unassign_all(src->source, err));
+    for (uint32_t i = 0; i < src_n_splits(src->source); i++) {
+        int64_t from = INT64_MAX;
+        for (uint32_t k = 0; k < src->n_sinks; k++)
+            if (src->sinks[k]->status == SINK_RUNNING && src->sinks[k]->splits[src->index][i].next < from) from = src->sinks[k]->splits[src->index][i].next;
+        if (from != INT64_MAX) FZ_TRY(src_assign(src->source, i, from, err));
+    }
+    job_reading_again(j, src);
+    return FZ_OK;
+}
+
+fz_status job_source_grow(job *j, job_source *src, uint32_t first, fz_error *err) {
+    for (uint32_t k = 0; k < src->n_sinks; k++) {
+        job_sink *s = src->sinks[k];
+        fz_arena *a = fz_arena_new();
+        job_lineage l;
+        grow_states(j, src, s);
+        fz_status rc = read_lineage(j, s, a, &l, err);
+        for (uint32_t i = first; rc == FZ_OK && i < s->n_splits[src->index]; i++) rc = position_split(j, src, i, s, &l, err);
+        fz_arena_free(a);
+        FZ_TRY(rc);
+    }
+    for (uint32_t i = first; i < src_n_splits(src->source); i++) {
+        int64_t from = INT64_MAX;
+        for (uint32_t k = 0; k < src->n_sinks; k++)
+            if (src->sinks[k]->splits[src->index][i].next < from) from = src->sinks[k]->splits[src->index][i].next;
+        FZ_TRY(src_assign(src->source, i, from, err));
+    }
+    job_reading_again(j, src);
+    return FZ_OK;
+}
+
+/* ---- opening ---- */
+static const sql_plan *scan_of(const sql_plan *p) {
+    while (p && p->kind != SQL_P_SCAN) p = p->n_inputs == 1 ? p->inputs[0] : NULL;
+    return p;
+}
+static bool streaming_chain(const sql_plan *p) {
+    for (; p->kind == SQL_P_FILTER || p->kind == SQL_P_PROJECT; p = p->inputs[0]) {}
+    return p->kind == SQL_P_SCAN && p->table->kind == SQL_T_CONNECTOR;
+}
+
+static job_sink *sink_for(job *j, const job_insert *in) {
+    for (uint32_t i = 0; i < j->n_sinks; i++)
+        if (j->sinks[i]->catalog == in->catalog && strcmp(j->sinks[i]->text, in->target_text) == 0) return j->sinks[i];
+    job_sink *s = FZ_ANEW(j->arena, job_sink);
+    s->index = j->n_sinks;
+    s->text = in->target_text;
+    s->catalog = in->catalog;
+    s->ident = in->target;
+    s->arena = j->arena;
+    pthread_mutex_init(&s->lock, NULL);
+    j->sinks[j->n_sinks++] = s;
+    return s;
+}
+/* Scans of one table (same columns, same options) are one source: records are read and decoded once for all INSERTs. */
+static bool same_scan(const sql_plan *a, const sql_plan *b) {
+    if (a->table != b->table || a->schema->n != b->schema->n) return false;
+    for (uint32_t i = 0; i < a->schema->n; i++)
+        if (strcmp(a->schema->fields[i].name, b->schema->fields[i].name) != 0) return false;
+    return true;
+}
+static job_source *source_for(job *j, const sql_plan *scan) {
+    job_source *src = NULL;
+    for (uint32_t i = 0; i < j->n_sources && !src; i++)
+        if (same_scan(j->sources[i]->scan_plan, scan)) src = j->sources[i];
+    if (!src) {
+        src = FZ_ANEW(j->arena, job_source);
+        src->index = j->n_sources;
+        src->scan_plan = scan;
+        src->merged = *scan;
+        src->wanted = FZ_ANEWN(j->arena, bool, scan->schema->n + 1);
+        src->merged.wanted = src->wanted;
+        src->paths = FZ_ANEWN(j->arena, job_path *, j->spec->n_inserts);
+        src->sinks = FZ_ANEWN(j->arena, job_sink *, j->spec->n_inserts);
+        j->sources[j->n_sources++] = src;
+    }
+    for (uint32_t i = 0; i < scan->schema->n; i++) src->wanted[i] |= scan->wanted[i];
+    return src;
+}
+static void link_path(job_path *p) {
+    job_source *src = p->source;
+    src->paths[src->n_paths++] = p;
+    for (uint32_t i = 0; i < src->n_sinks; i++)
+        if (src->sinks[i] == p->sink) return;
+    src->sinks[src->n_sinks++] = p->sink;
+}
+
+static fz_status plan_paths(job *j, fz_error *err) {
+    const job_spec *spec = j->spec;
+    j->paths = FZ_ANEWN(j->arena, job_path, spec->n_inserts);
+    j->sinks = FZ_ANEWN(j->arena, job_sink *, spec->n_inserts);
+    j->sources = FZ_ANEWN(j->arena, job_source *, spec->n_inserts);
+    for (uint32_t i = 0; i < spec->n_inserts; i++) {
+        job_path *p = &j->paths[j->n_paths++];
+        p->insert = &spec->inserts[i];
+        p->sink = sink_for(j, p->insert);
+        if (!streaming_chain(p->insert->plan)) continue;
+        FZ_TRY(ex_compile(p->insert->plan, spec->sql, &p->program, err));
+        p->source = source_for(j, scan_of(p->insert->plan));
+        link_path(p);
+    }
+    return FZ_OK;
+}
+
+static fz_status open_source(job *j, job_source *src, fz_error *err) {
+    src_context cx = {.table = src->scan_plan->table->path, .job = j->spec->name, .readers = j->n_workers, .memory = j->memory_limit / 5 / (j->n_sources ? j->n_sources : 1),
+                      .max_record_size = (uint32_t)conf_get_i64(j->spec->settings, "source.max-record-size"),
+                      .bounded_job = conf_is(j->spec->settings, "execution.runtime-mode", "batch")};
+    int64_t wait_ms = 500;
+    fz_status rc;
+    while ((rc = job_scan_open(&src->merged, &cx, &src->scan, err)) == FZ_RETRY)
+        if (!wait_visibly("source.waiting", err, &wait_ms)) return rc;
+    FZ_TRY(rc);
+    src->source = job_scan_source(src->scan);
+    src->replayable = src_replayable(src->source);
+    src->bounded = src_bounded(src->source);
+    return FZ_OK;
+}
+
+static fz_status open_sink(job *j, job_sink *s, fz_error *err) {
+    int64_t wait_ms = 500;
+    fz_status rc;
+    while ((rc = cat_load_table(s->catalog, &s->ident, &s->table, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
+        if (!wait_visibly("catalog.waiting", err, &wait_ms)) return rc;
+    FZ_TRY(rc);
+    FZ_TRY(sink_table_new(s->table->metadata, j->run_id, s->index, &s->files, err));
+    s->splits = FZ_ANEWN(j->arena, job_split_state *, j->n_sources + 1);
+    s->n_splits = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
+    s->paths_of = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
+    s->only_bounded_oneshot = true;
+    for (uint32_t i = 0; i < j->n_paths; i++) {
+        job_path *p = &j->paths[i];
+        if (p->sink != s || !p->source) continue;
+        s->paths_of[p->source->index]++;
+        s->replayable |= p->source->replayable;
+        s->only_bounded_oneshot &= !p->source->replayable && p->source->bounded;
+        if (!s->splits[p->source->index]) grow_states(j, p->source, s);
+    }
+    return FZ_OK;
+}
+
+/* Two source tables that read one split into one table would share its position. */
+static fz_status check_double_reads(job *j, const job_sink *s, fz_error *err) {
+    for (uint32_t a = 0; a < j->n_sources; a++)
+        for (uint32_t b = a + 1; b < j->n_sources; b++)
+            for (uint32_t i = 0; s->splits[a] && s->splits[b] && i < s->n_splits[a]; i++)
+                for (uint32_t k = 0; j->sources[a]->replayable && k < s->n_splits[b]; k++)
+                    if (job_split_key_cmp(&s->splits[a][i].key, &s->splits[b][k].key) == 0) {
+                        fz_fail(err, FZ_USER, "job.double-read", "tables %s and %s read the same split %s/%d into %s", j->sources[a]->scan_plan->table->path,
+                                j->sources[b]->scan_plan->table->path, s->splits[a][i].key.topic, s->splits[a][i].key.partition, s->text);
+                        return fz_hint(err, "read the topic through one source table");
+                    }
+    return FZ_OK;
+}
+
+fz_status job_open(job *j, fz_error *err) {
+    FZ_TRY(plan_paths(j, err));
+    for (uint32_t i = 0; i < j->n_sources; i++) FZ_TRY(open_source(j, j->sources[i], err));
+    for (uint32_t i = 0; i < j->n_sinks; i++) {
+        job_sink *s = j->sinks[i];
+        FZ_TRY(open_sink(j, s, err));
+        FZ_TRY(check_double_reads(j, s, err));
+        int64_t wait_ms = 500;
+        fz_status rc;
+        while ((rc = job_sink_position(j, s, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
+            if (!wait_visibly("positions.waiting", err, &wait_ms)) return rc;
+        FZ_TRY(rc);
+    }
+    for (uint32_t i = 0; i < j->n_sources; i++) FZ_TRY(job_source_seek(j, j->sources[i], err));
+    return FZ_OK;
+}
+
+void job_close(job *j) {
+    for (uint32_t i = 0; i < j->n_paths; i++) ex_program_free(j->paths[i].program);
+    for (uint32_t i = 0; i < j->n_sources; i++) job_scan_close(j->sources[i]->scan);
+    for (uint32_t i = 0; i < j->n_sinks; i++) {
+        job_sink *s = j->sinks[i];
+        for (uint32_t k = 0; s->splits && k < j->n_sources; k++) fz_free(s->splits[k]);
+        sink_table_free(s->files);
+        cat_table_free(s->table);
+        pthread_mutex_destroy(&s->lock);
+    }
+}
