@@ -1,0 +1,90 @@
+/* Clients of librdkafka: made with our callbacks, and their errors told in our words.
+ *
+ * Threads: on_log and on_error run in librdkafka's threads or in whoever polls; they touch kafka_client only.
+ */
+#include "source/kafka_int.h"
+#include <stdio.h>
+
+enum { LOG_BURST = 5, LOG_WINDOW_MS = 10000 };
+
+static void log_limited(kafka_client *c, fz_log_level level, const char *event, const char *what, const char *text) {
+    uint64_t suppressed = 0;
+    pthread_mutex_lock(&c->lock);
+    bool allowed = level < FZ_LOG_WARN || fz_log_allowed(&c->log_limit, LOG_BURST, LOG_WINDOW_MS, &suppressed);
+    pthread_mutex_unlock(&c->lock);
+    if (allowed)
+        fz_log(level, event, FZ_KV("table", "%s", c->table), FZ_KV("what", "%s", what), FZ_KV("message", "%s", text),
+               FZ_KV("suppressed", "%llu", (unsigned long long)suppressed), NULL);
+}
+
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text) {
+    kafka_client *c = rk ? rd_kafka_opaque(rk) : NULL;
+    if (c) log_limited(c, level <= 4 ? FZ_LOG_WARN : FZ_LOG_DEBUG, "kafka.client", facility, text);
+}
+
+static void on_error(rd_kafka_t *rk, int e, const char *reason, void *opaque) {
+    kafka_client *c = opaque;
+    rd_kafka_resp_err_t code = (rd_kafka_resp_err_t)e;
+    (void)rk;
+    if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED ||
+        code == RD_KAFKA_RESP_ERR__SSL) {
+        pthread_mutex_lock(&c->lock);
+        snprintf(c->auth_text, sizeof c->auth_text, "%s", reason);
+        pthread_mutex_unlock(&c->lock);
+        atomic_store(&c->auth_failed, e);
+    }
+    if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) atomic_fetch_add(&c->all_down, 1);
+    log_limited(c, FZ_LOG_WARN, "kafka.connection", rd_kafka_err2name(code), reason);
+}
+
+fz_status kafka_client_new(const fz_pair *options, size_t n, kafka_client_kind kind, const kafka_limits *limits, kafka_client *client,
+                           rd_kafka_t **out, fz_error *err) {
+    rd_kafka_conf_t *conf;
+    *out = NULL;
+    FZ_TRY(kafka_conf_make(options, n, kind, limits, &conf, err));
+    pthread_mutex_init(&client->lock, NULL);
+    rd_kafka_conf_set_opaque(conf, client);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+    char text[512];
+    *out = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text);
+    if (*out) return FZ_OK;
+    rd_kafka_conf_destroy(conf);
+    pthread_mutex_destroy(&client->lock);
+    return fz_fail(err, FZ_USER, "kafka.configuration", "table %s: the Kafka client does not take its configuration: %s", client->table, text);
+}
+
+void kafka_client_free(kafka_client *client, rd_kafka_t *rk) {
+    if (!rk) return;
+    /* Not the polite leave of a group: none of our clients is a member of one. */
+    rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    pthread_mutex_destroy(&client->lock);
+}
+
+static fz_status refused(kafka_client *c, rd_kafka_resp_err_t e, fz_error *err) {
+    pthread_mutex_lock(&c->lock);
+    bool tls = e == RD_KAFKA_RESP_ERR__SSL;
+    fz_fail(err, FZ_USER, tls ? "kafka.tls" : "kafka.authentication", tls ? "table %s: no TLS connection to the Kafka brokers" : "table %s: the Kafka broker refuses the login",
+            c->table);
+    fz_detail(err, "%s", c->auth_text);
+    pthread_mutex_unlock(&c->lock);
+    return fz_hint(err, "%s", tls ? "check properties.security.protocol, properties.ssl.truststore.* and the name in the broker's certificate"
+                                  : "check properties.security.protocol, properties.sasl.mechanism and the user and password in properties.sasl.jaas.config");
+}
+
+fz_status kafka_request_error(kafka_client *client, rd_kafka_resp_err_t e, const char *what, fz_error *err) {
+    int auth = atomic_load(&client->auth_failed);
+    if (auth) return refused(client, (rd_kafka_resp_err_t)auth, err);
+    switch (e) {
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+        return fz_fail(err, FZ_USER, "kafka.authorization", "table %s: %s: %s", client->table, what, rd_kafka_err2str(e));
+    case RD_KAFKA_RESP_ERR__TRANSPORT:
+    case RD_KAFKA_RESP_ERR__TIMED_OUT:
+    case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+    case RD_KAFKA_RESP_ERR__RESOLVE:
+        return fz_fail(err, FZ_RETRY, "kafka.unreachable", "table %s: %s: %s", client->table, what, rd_kafka_err2str(e));
+    default: return fz_fail(err, FZ_RETRY, "kafka.request", "table %s: %s: %s", client->table, what, rd_kafka_err2str(e));
+    }
+}
