@@ -73,21 +73,30 @@ sql_plan *bind_plan_node(fz_arena *a, sql_plan_kind kind, const col_schema *sche
 sql_bound *bind_column_ref(sql_bind *b, const col_schema *s, uint32_t i, sql_pos pos);
 /* bind_from.c */
 fz_status bind_from(sql_bind *b, const sql_from *f, sql_plan **out, bind_scope *scope, fz_error *err) FZ_MUST_USE;
-/* bind_group.c: the SELECT of a query with groups or aggregates. */
-bool bind_has_aggregate(const sql_expr *e);
-fz_status bind_grouped(sql_bind *b, const sql_query *q, sql_plan *in, const bind_scope *scope, sql_plan **out, fz_error *err) FZ_MUST_USE;
-/* bind_order.c: ORDER BY, LIMIT and OFFSET over a projection whose source expressions are known. */
+/* bind_select.c: items, ORDER BY, LIMIT. A select list is bound over `in`; keys of ORDER BY are items or hidden expressions. */
+typedef struct bind_group bind_group;
 typedef struct bind_select {
-    uint32_t n;                 /* items */
-    sql_bound **expr;           /* over `in` */
-    const char **name;
-    const sql_expr **source;    /* as written; NULL for what * stands for */
     sql_plan *in;               /* what the projection reads */
+    uint32_t n, cap;            /* items */
+    sql_bound **expr;
+    const char **name;
+    uint32_t n_keys;
+    int32_t *key_item;          /* index of an item, or -1 */
+    sql_bound **key_expr;       /* where key_item is -1 */
+    bool *desc, *nulls_first;
+    bind_group *group;          /* NULL: no groups */
 } bind_select;
-fz_status bind_order(sql_bind *b, const sql_query *q, bind_select *sel, bool grouped, sql_plan **out, fz_error *err) FZ_MUST_USE;
-fz_status bind_limit(sql_bind *b, const sql_query *q, sql_plan *in, sql_plan **out, fz_error *err) FZ_MUST_USE;
-/* Expands stars and binds items against scope. */
 fz_status bind_items(sql_bind *b, const sql_query *q, bind_select *sel, fz_error *err) FZ_MUST_USE;
+fz_status bind_order_keys(sql_bind *b, const sql_query *q, bind_select *sel, fz_error *err) FZ_MUST_USE;
+/* Projection, DISTINCT, SORT and what drops hidden keys again. */
+sql_plan *bind_select_build(sql_bind *b, const sql_query *q, bind_select *sel);
+fz_status bind_limit(sql_bind *b, const sql_query *q, sql_plan *in, sql_plan **out, fz_error *err) FZ_MUST_USE;
+/* bind_group.c: groups and aggregates. */
+bool bind_has_aggregate(const sql_expr *e);
+bool bind_is_grouped(const sql_query *q);
+fz_status bind_grouped(sql_bind *b, const sql_query *q, sql_plan *in, sql_plan **out, fz_error *err) FZ_MUST_USE;
+/* Turns an expression over the groups' input into one over the aggregate node. */
+fz_status bind_over_groups(sql_bind *b, bind_group *g, sql_bound *e, sql_bound **out, fz_error *err) FZ_MUST_USE;
 sql_plan *bind_project(sql_bind *b, sql_plan *in, uint32_t n, sql_bound **exprs, const char *const *names);
 /* plan_wanted.c: marks the scans' columns that anything above uses. */
 void plan_mark_wanted(fz_arena *a, sql_plan *root);
