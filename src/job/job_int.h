@@ -3,7 +3,7 @@
  *   job.c      coordinator: set-up, loop, checkpoints, end
  *   start.c    sources and sinks at their start; positions of splits (rules 2, 6, 7)
  *   worker.c   workers: poll, decode, execute, route
- *   writer.c   writer shards: queues and threads around sink_shard
+ *   writers.c  writer shards: queues and threads around sink_shard
  *   commit.c   the position-checked commit (rules 2 to 4)
  *   oneshot.c  INSERTs whose plan is no chain over a connector table
  *   status.c   gauges and the live line
@@ -105,7 +105,7 @@ typedef struct job_prepared { /* what one checkpoint yields for one sink */
     bool new_chain;
 } job_prepared;
 
-typedef struct job_writer job_writer; /* a shard with its queue and thread: writer.c */
+typedef struct job_writer job_writer; /* a shard with its queue and thread: writers.c */
 typedef struct job_worker job_worker; /* worker.c */
 
 struct job {
@@ -160,7 +160,7 @@ void job_fail(job *j, const fz_error *err);
 bool job_all_done(job *j);   /* every worker has reached the end of every source */
 void job_reading_again(job *j, const job_source *src); /* after a seek, while workers are parked: its end has not been reached */
 
-/* writer.c */
+/* writers.c */
 job_writer *job_writer_start(job *j, uint32_t number, size_t budget);
 void job_writer_end(job_writer *w);
 void job_writer_push(job_writer *w, job_sink *s, col_batch *b, col_vec *const *cols, const sink_part **parts, uint32_t n);
