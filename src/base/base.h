@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/hashset.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
