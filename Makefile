@@ -45,7 +45,7 @@ lib_of   = $(B)/lib/$(1).a
 reverse  = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 libs_for = $(foreach r,$(call reverse,$(DEPS_$(1)) $(1)),$(if $(wildcard src/$(r)/*.c),$(call lib_of,$(r))))
 
-.PHONY: all test unit clean
+.PHONY: all tests test unit clean bench-tools
 all: $(B)/frazil
 
 define room_rule
@@ -72,9 +72,18 @@ $(B)/unit/$(1)/%: test/unit/$(1)/%.c $(call libs_for,$(1)) Makefile
 endef
 $(foreach r,$(ROOMS),$(eval $(call test_rule,$(r))))
 
+tests: $(TESTS)
 unit: $(TESTS)
 	@fail=0; for t in $(TESTS); do echo "== $$t"; $$t || fail=1; done; exit $$fail
 test: unit
+
+# Programs beside the product: bench/*.c, test/tools/*.c, test/fault/*.c, linked with everything below cli.
+TOOLS := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c test/tools/*.c test/fault/*.c))
+$(B)/bench/% $(B)/test/%: CFLAGS += -Wno-missing-prototypes -Wno-conversion
+$(TOOLS): $(B)/%: %.c $(call libs_for,session) Makefile
+	@mkdir -p $(dir $@)
+	$(Q)$(CC) $(CFLAGS) -Itest/unit -MMD -MP -o $@ $< -Wl,--start-group $(call libs_for,session) -Wl,--end-group -lcmocka $(LIBS)
+tools: $(TOOLS)
 clean:
 	rm -rf build build-address build-thread
 

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# All layers that CI runs, in order; each prints its own lines and a closing one here. Arguments: names of layers.
+# Long layers (soak.sh) are not among them.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export FRAZIL_CACHE=${FRAZIL_CACHE:-$HOME/.cache/frazil}
+ALL="style build unit asan tsan fuzz interop e2e oracle kill"
+failed=() began=$SECONDS
+
+layer_style() { python3 test/check_includes.py; }
+layer_build() { make -j"$(nproc)"; }
+layer_unit() { make -j"$(nproc)" tests && make unit; }
+layer_asan() { make -j"$(nproc)" SAN=address tests && make SAN=address unit && bash test/fault/run.sh; }
+layer_tsan() { bash test/tsan.sh; }
+layer_fuzz() { bash test/fuzz/replay.sh; }
+layer_interop() { bash test/interop/run.sh; }
+layer_e2e() { bash test/e2e/run.sh; }
+layer_oracle() { bash test/oracle/run.sh; }
+layer_kill() { bash test/kill/run.sh 30; }
+
+for layer in ${*:-$ALL}; do
+    start=$SECONDS
+    echo "==== $layer"
+    if "layer_$layer"; then echo "==== $layer: ok ($((SECONDS - start)) s)"
+    else
+        echo "==== $layer: FAILED ($((SECONDS - start)) s)"
+        failed+=("$layer")
+    fi
+done
+echo "==== $((SECONDS - began)) s; failed layers: ${failed[*]:-none}"
+[ ${#failed[@]} = 0 ]
