@@ -48,32 +48,10 @@ void cat_delete_quietly(const char *location) {
 
 /* ---- purge ---- */
 
-/* A set of locations: one file is reached by many snapshots and is deleted once. */
-typedef struct seen { uint64_t *v; size_t n, cap; } seen;
+/* One file is reached by many snapshots and is deleted once. */
+static bool first_time(fz_hashset *done, const char *location) { return fz_hashset_add(done, fz_hash(location, strlen(location))); }
 
-static bool first_time(seen *s, const char *location) {
-    uint64_t h = fz_hash(location, strlen(location)) | 1;
-    if (s->n * 2 >= s->cap) {
-        seen big = {.cap = s->cap ? s->cap * 2 : 1024, .n = s->n};
-        big.v = fz_calloc(big.cap, sizeof *big.v);
-        for (size_t i = 0; i < s->cap; i++)
-            if (s->v[i]) {
-                size_t k = s->v[i] & (big.cap - 1);
-                while (big.v[k]) k = (k + 1) & (big.cap - 1);
-                big.v[k] = s->v[i];
-            }
-        fz_free(s->v);
-        *s = big;
-    }
-    size_t k = h & (s->cap - 1);
-    while (s->v[k] && s->v[k] != h) k = (k + 1) & (s->cap - 1);
-    if (s->v[k]) return false;
-    s->v[k] = h;
-    s->n++;
-    return true;
-}
-
-static fz_status purge_manifest(const ice_manifest_file *f, bool data, seen *done, fz_error *err) {
+static fz_status purge_manifest(const ice_manifest_file *f, bool data, fz_hashset *done, fz_error *err) {
     fz_buf b = {0};
     ice_manifest_reader *r = NULL;
     fz_arena *a = fz_arena_new();
@@ -95,7 +73,7 @@ static fz_status purge_manifest(const ice_manifest_file *f, bool data, seen *don
 
 void cat_purge(const ice_metadata *m, const char *metadata_location) {
     fz_arena *a = fz_arena_new();
-    seen done = {0};
+    fz_hashset done = {0};
     fz_error err;
     bool data = ice_property_bool(m, "gc.enabled", true); /* false: the data belongs to others too (Java's CatalogUtil.dropTableData) */
     for (uint32_t i = 0; i < m->n_snapshots; i++) {
@@ -112,6 +90,6 @@ void cat_purge(const ice_metadata *m, const char *metadata_location) {
         if (m->snapshots[i].manifest_list) cat_delete_quietly(m->snapshots[i].manifest_list);
     for (uint32_t i = 0; i < m->n_metadata_log; i++) cat_delete_quietly(m->metadata_log[i].location);
     cat_delete_quietly(metadata_location);
-    fz_free(done.v);
+    fz_hashset_free(&done);
     fz_arena_free(a);
 }
