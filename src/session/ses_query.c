@@ -1,0 +1,115 @@
+/* SELECT and INSERT: binding, and handing over to exec (queries) and to the job (INSERTs). */
+#include "session/session_int.h"
+#include "job/job.h"
+
+static fz_status connector_target(const sql_stmt *insert, const sql_table *t, fz_error *err) {
+    const char *connector = fz_pair_get(t->options, t->n_options, "connector");
+    if (t->kind == SQL_T_VIEW) fz_fail(err, FZ_USER, "sql.unsupported", "INSERT INTO a view ('%s')", t->path);
+    else fz_fail(err, FZ_USER, "sql.unsupported", "INSERT INTO '%s': writing with connector '%s' is not supported", t->path, connector ? connector : "(none)");
+    fz_hint(err, "the target of an INSERT is a table of an Iceberg catalog");
+    return ses_fail_at(err, insert->name.pos);
+}
+
+fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **plan, ses_iceberg **target, fz_error *err) {
+    const sql_table *t;
+    FZ_TRY(ses_resolve(s, &insert->name, &t, err));
+    if (t->kind != SQL_T_ICEBERG) return connector_target(insert, t, err);
+    if (insert->overwrite) {
+        fz_fail(err, FZ_USER, "sql.unsupported", "INSERT OVERWRITE is not supported");
+        return ses_fail_at(err, insert->pos);
+    }
+    if (insert->hint.n) {
+        fz_fail(err, FZ_USER, "sql.unsupported", "OPTIONS of an INSERT's target is not supported");
+        fz_hint(err, "set the property of the table when it is made");
+        return ses_fail_at(err, insert->name.pos);
+    }
+    sql_resolver r = ses_resolver(s);
+    sql_settings settings = ses_sql_settings(s);
+    *target = t->handle;
+    fz_status rc = sql_bind_insert(s->arena, insert, t, &r, &settings, plan, err);
+    return rc == FZ_OK ? rc : ses_fail_at(err, insert->pos);
+}
+
+/* The default of pipeline.name: the script's file name without its directories. */
+static const char *pipeline_name(const ses_session *s) {
+    const char *set = conf_get(s->settings, "pipeline.name");
+    if (set && *set) return set;
+    if (!s->script_name) return "frazil-sql";
+    const char *slash = strrchr(s->script_name, '/');
+    return slash ? slash + 1 : s->script_name;
+}
+
+fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_error *err) {
+    job_insert *v = FZ_ANEWN(s->arena, job_insert, n);
+    for (uint32_t i = 0; i < n; i++) {
+        sql_plan *plan;
+        ses_iceberg *target;
+        FZ_TRY(ses_bind_insert(s, inserts[i], &plan, &target, err));
+        v[i] = (job_insert){.plan = plan, .catalog = target->catalog, .target = target->ident, .target_text = target->table.path, .pos = inserts[i]->pos};
+    }
+    conf_warn_no_meaning(s->settings);
+    sql_settings settings = ses_sql_settings(s);
+    ses_feed *feed = ses_feed_new(s);
+    ex_feed calls = ses_feed_calls(feed);
+    job_spec spec = {.name = pipeline_name(s), .settings = s->settings, .sql = &settings, .n_inserts = n, .inserts = v, .feed = &calls};
+    job_report report = {0};
+    fz_status rc = job_run(&spec, &report, err);
+    ses_feed_free(feed);
+    s->exit_code = report.exit_code;
+    return rc;
+}
+
+/* ---- SELECT ---- */
+
+/* Rows that never end cannot be sorted or counted to the end. */
+static fz_status check_live(const sql_plan *p, sql_pos pos, fz_error *err) {
+    const char *what = p->kind == SQL_P_AGGREGATE ? "an aggregate" : p->kind == SQL_P_SORT ? "ORDER BY" : NULL;
+    if (what) {
+        fz_fail(err, FZ_USER, "sql.unsupported-streaming", "%s over a source that never ends is not supported", what);
+        fz_hint(err, "bound the source, for Kafka with the option 'scan.bounded.mode' = 'latest-offset'");
+        return ses_fail_at(err, pos);
+    }
+    for (uint32_t i = 0; i < p->n_inputs; i++) FZ_TRY(check_live(p->inputs[i], pos, err));
+    return FZ_OK;
+}
+
+static fz_status pull(ses_session *s, ex_query *q, fz_error *err) {
+    for (;;) {
+        col_batch *b = NULL;
+        FZ_TRY(ex_query_next(q, &b, err));
+        if (!b) return FZ_OK;
+        fz_status rc = s->out.rows(s->out.cx, b, s->time_zone, err);
+        col_batch_release(b);
+        FZ_TRY(rc);
+        if (job_stop_requested()) return FZ_OK;
+    }
+}
+
+static fz_status run_query(ses_session *s, const sql_plan *plan, const sql_settings *settings, ses_feed *feed, bool live, bool skip_bad, fz_error *err) {
+    ex_query *q;
+    ex_feed calls = ses_feed_calls(feed);
+    FZ_TRY(ex_query_open(plan, settings, &calls, skip_bad, &q, err));
+    fz_status rc = s->out.begin(s->out.cx, plan->schema, live, false, err);
+    if (rc == FZ_OK) rc = pull(s, q, err);
+    uint64_t skipped = ex_query_skipped(q) + ses_feed_skipped(feed);
+    ex_query_close(q);
+    if (rc == FZ_OK) rc = s->out.end(s->out.cx, err);
+    if (skipped) fz_log(FZ_LOG_WARN, "query.rows-skipped", FZ_KV("rows", "%llu", (unsigned long long)skipped), FZ_KV("reason", "frazil.on-row-error"), NULL);
+    return rc;
+}
+
+fz_status ses_select(ses_session *s, const sql_stmt *st, fz_error *err) {
+    sql_plan *plan;
+    bool live = false;
+    sql_resolver r = ses_resolver(s);
+    sql_settings settings = ses_sql_settings(s);
+    settings.now_us = fz_now_us(); /* one time for the whole query */
+    bool skip_bad = conf_is_set(s->settings, "frazil.on-row-error") && !conf_is(s->settings, "frazil.on-row-error", "fail");
+    FZ_TRY(sql_bind_query(s->arena, st->query, &r, &settings, NULL, &plan, err));
+    ses_feed *feed = ses_feed_new(s);
+    fz_status rc = ses_feed_open(feed, plan, &live, err);
+    if (rc == FZ_OK && live) rc = check_live(plan, st->pos, err);
+    if (rc == FZ_OK) rc = run_query(s, plan, &settings, feed, live, skip_bad, err);
+    ses_feed_free(feed);
+    return rc;
+}
