@@ -411,7 +411,9 @@ typedef struct ice_append_result {
     uint32_t next_manifest;
     uint32_t n_written;                /* locations written by this call, in order (also those that a merge made superfluous) */
     const char *const *written;
-    uint32_t n_merged;                 /* manifests of the base that were merged into others */
+    uint32_t n_unused;                 /* manifests of this commit that its list does not name (merged away): delete after success */
+    const char *const *unused;
+    uint32_t n_merged;                 /* manifests that were merged into others */
     int64_t clock_behind_ms;
 } ice_append_result;
 
