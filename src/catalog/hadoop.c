@@ -218,6 +218,8 @@ static fz_status make_version(const cat_ident *id, const char *dir, const cat_ta
 static void write_hint(const char *dir, int64_t version, fz_arena *a) {
     fz_error err;
     const char *text = fz_arena_printf(a, "%lld", (long long)version);
+    /* Hadoop's local file system keeps a checksum of what it has written itself; left behind, it would make our hint unreadable to it. */
+    cat_delete_quietly(fio_join(a, dir, "metadata/.version-hint.text.crc"));
     if (fio_put(fio_join(a, dir, "metadata/version-hint.text"), text, strlen(text), &err) != FZ_OK) fz_log_error(FZ_LOG_WARN, "catalog.version-hint", &err);
 }
 

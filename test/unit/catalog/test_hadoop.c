@@ -42,6 +42,9 @@ static void test_files(void **state) {
     assert_true(there(meta("v3.metadata.json")));
     assert_false(there(meta("v4.metadata.json")));
     assert_string_equal(text_of(meta("version-hint.text")), "3");
+    OK(fio_put(meta(".version-hint.text.crc"), "crc", 3, &err)); /* as Java leaves it: of another hint */
+    set_now(c, &id, "k", "4");
+    assert_false(there(meta(".version-hint.text.crc")));
     cat_close(c);
 }
 
