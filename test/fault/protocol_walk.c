@@ -1,0 +1,359 @@
+/* Random walks over the commit protocol, with the real code: job_commit, job_lineage_read, Iceberg metadata and manifests, a real catalog (SQLite; files in
+ * memory). One table, two splits, two writers that may be zombies of each other; crashes, lost answers, conflicts, foreign appends and compactions, expiry of
+ * any snapshots, rollbacks. At every step no offset is visible twice; after quiescence each offset is visible once, or the writer refused with a reason.
+ *
+ * usage: protocol_walk [WALKS [SEED]]; prints its seed; a failing walk prints its own, which repeats it: protocol_walk 1 SEED
+ * FRAZIL_WALK_BLIND=1 makes writers trust whatever the table says last instead of what they remember: the walk must then fail (run.sh checks that it does). */
+#include "fileio/fileio.h"
+#include "job/job_int.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SPLITS 2
+typedef struct writer { bool alive, has_pend; bool known[SPLITS]; int64_t exp[SPLITS], pos[SPLITS], from[SPLITS], to[SPLITS]; bool in[SPLITS]; char commit_id[96]; sink_files files; } writer;
+typedef struct walk { uint64_t rng; int64_t end[SPLITS]; writer w[2]; job j; job_sink s; job_spec spec; conf *settings; cat_catalog *cat; uint64_t names; bool interfere, blind; } walk;
+
+static const char *const topics[] = {"t"};
+static job_split_key key_of(int k) { return (job_split_key){"kafka:walk", topics[0], k}; }
+
+static uint32_t rnd(walk *w, uint32_t n) {
+    w->rng = w->rng * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)(w->rng >> 33) % n;
+}
+static bool chance(walk *w, uint32_t percent) { return rnd(w, 100) < percent; }
+static void must(fz_status rc, fz_error *err, const char *what) {
+    if (rc == FZ_OK) return;
+    fprintf(stderr, "walk: %s: %s %s\n", what, err->code, err->message);
+    exit(2);
+}
+static cat_table *load(walk *w) {
+    fz_error err;
+    cat_table *t;
+    must(cat_load_table(w->cat, &w->s.ident, &t, &err), &err, "load");
+    return t;
+}
+
+/* ---- live files: "<partition>-<from>-<to>-<n>" ---- */
+typedef struct live { int k; int64_t from, to; ice_data_file file; } live;
+static uint32_t live_files(walk *w, fz_arena *a, const ice_metadata *m, live **out) {
+    fz_error err;
+    const ice_snapshot *cur = ice_metadata_current(m);
+    uint32_t n = 0, cap = 0;
+    *out = NULL;
+    if (!cur) return 0;
+    ice_manifest_list l;
+    must(ice_snapshot_manifests(a, cur, &cat_io, &l, &err), &err, "manifests");
+    for (uint32_t i = 0; i < l.n; i++) {
+        fz_buf b = {0};
+        const ice_entry *e;
+        uint32_t ne;
+        must(cat_io.read(cat_io.cx, l.v[i].path, &b, &err), &err, "read");
+        void *copy = fz_arena_strndup(a, (const char *)b.data, b.len);
+        must(ice_manifest_decode(a, copy, b.len, &l.v[i], m->spec, ice_metadata_spec_types(a, m, m->spec), &e, &ne, &err), &err, "decode");
+        fz_buf_free(&b);
+        for (uint32_t k = 0; k < ne; k++) {
+            if (e[k].status == ICE_DELETED) continue;
+            live x = {.file = e[k].file};
+            const char *name = strrchr(e[k].file.path, '/') + 1;
+            if (sscanf(name, "%d-%" SCNd64 "-%" SCNd64, &x.k, &x.from, &x.to) != 3) exit(2);
+            if (n == cap) *out = fz_realloc(*out, (cap = cap ? cap * 2 : 16) * sizeof **out);
+            (*out)[n++] = x;
+        }
+    }
+    (void)w;
+    return n;
+}
+static bool check(walk *w, bool whole) {
+    cat_table *t = load(w);
+    fz_arena *a = fz_arena_new();
+    live *v;
+    uint32_t n = live_files(w, a, t->metadata, &v);
+    bool ok = true;
+    for (int k = 0; k < SPLITS; k++) {
+        char *seen = fz_calloc((size_t)w->end[k] + 1, 1);
+        for (uint32_t i = 0; i < n; i++)
+            for (int64_t o = v[i].from; v[i].k == k && o < v[i].to; o++)
+                if (seen[o]++) ok = false;
+        for (int64_t o = 0; whole && o < w->end[k]; o++) ok &= seen[o] == 1;
+        fz_free(seen);
+    }
+    fz_free(v);
+    fz_arena_free(a);
+    cat_table_free(t);
+    return ok;
+}
+
+/* ---- foreign writers ---- */
+static ice_data_file a_file(walk *w, fz_arena *a, int k, int64_t from, int64_t to) {
+    return (ice_data_file){.content = ICE_DATA, .path = fz_arena_printf(a, "mem://walk/data/%d-%" PRId64 "-%" PRId64 "-%" PRIu64, k, from, to, ++w->names), .format = "PARQUET",
+                           .record_count = to - from, .file_size = 100, .sort_order_id = ICE_NONE};
+}
+static void apply(walk *w, cat_table *t, ice_changes *c) {
+    fz_error err;
+    cat_table *next = NULL;
+    fz_status rc = cat_commit(w->cat, t, c, &next, &err);
+    if (rc != FZ_OK && rc != FZ_CONFLICT) must(rc, &err, "foreign commit");
+    cat_table_free(next);
+    ice_changes_free(c);
+}
+static void foreign_append(walk *w) {
+    fz_error err;
+    cat_table *t = load(w);
+    fz_arena *a = fz_arena_new();
+    char uuid[37];
+    fz_uuid4(uuid);
+    ice_append ap = {.snapshot_id = (int64_t)rnd(w, 1u << 30) << 30 | ++w->names, .uuid = uuid, .attempt = 1, .now_ms = fz_now_ms()};
+    ice_append_result r;
+    must(ice_append_build(a, t->metadata, &ap, &cat_io, &r, &err), &err, "foreign append");
+    apply(w, t, &r.changes);
+    fz_arena_free(a);
+    cat_table_free(t);
+}
+/* Compaction: the same rows in new files, in a snapshot that carries nothing of ours. */
+static void foreign_compact(walk *w) {
+    fz_error err;
+    cat_table *t = load(w);
+    fz_arena *a = fz_arena_new();
+    const ice_metadata *m = t->metadata;
+    live *v;
+    uint32_t n = live_files(w, a, m, &v);
+    int64_t id = (int64_t)rnd(w, 1u << 30) << 30 | ++w->names;
+    if (n) {
+        ice_manifest_writer *mw = ice_manifest_writer_new(m->schema, m->spec, ice_metadata_spec_types(a, m, m->spec), 0, id, ICE_AVRO_DEFLATE);
+        for (uint32_t i = 0; i < n; i++) {
+            ice_entry e = {.status = ICE_ADDED, .snapshot_id = id, .sequence = ICE_NONE, .file_sequence = ICE_NONE, .file = a_file(w, a, v[i].k, v[i].from, v[i].to)};
+            must(ice_manifest_writer_add(mw, &e, &err), &err, "compact");
+        }
+        fz_buf b = {0}, lb = {0};
+        ice_manifest_file mf;
+        must(ice_manifest_writer_finish(mw, a, &b, &mf, &err), &err, "compact");
+        mf.path = fz_arena_printf(a, "mem://walk/metadata/c-%" PRIu64 "-m0.avro", ++w->names);
+        mf.length = (int64_t)b.len;
+        must(cat_io.write(cat_io.cx, mf.path, b.data, b.len, &err), &err, "compact");
+        ice_manifest_list l = {1, &mf};
+        int64_t seq = m->last_sequence_number + 1;
+        must(ice_manifest_list_encode(&l, id, m->current_snapshot_id, seq, ICE_AVRO_DEFLATE, &lb, &err), &err, "compact");
+        char *path = fz_arena_printf(a, "mem://walk/metadata/snap-%" PRIu64 ".avro", ++w->names);
+        must(cat_io.write(cat_io.cx, path, lb.data, lb.len, &err), &err, "compact");
+        ice_snapshot s = {.id = id, .parent_id = m->current_snapshot_id, .sequence = seq, .timestamp_ms = fz_now_ms(), .schema_id = m->current_schema_id, .manifest_list = path, .operation = "replace"};
+        ice_changes c = ice_changes_new();
+        ice_assert_ref(&c, "main", m->current_snapshot_id);
+        ice_update_add_snapshot(&c, &s);
+        ice_update_ref(&c, "main", id);
+        apply(w, t, &c);
+        fz_buf_free(&b);
+        fz_buf_free(&lb);
+    }
+    fz_free(v);
+    fz_arena_free(a);
+    cat_table_free(t);
+}
+static void expire(walk *w) {
+    cat_table *t = load(w);
+    const ice_metadata *m = t->metadata;
+    int64_t *gone = fz_calloc(m->n_snapshots + 1, sizeof *gone);
+    uint32_t n = 0;
+    bool all = chance(w, 50);
+    for (uint32_t i = 0; i < m->n_snapshots; i++)
+        if (m->snapshots[i].id != m->current_snapshot_id && (all || chance(w, 40))) gone[n++] = m->snapshots[i].id;
+    if (n) {
+        ice_changes c = ice_changes_new();
+        ice_update_remove_snapshots(&c, gone, n);
+        apply(w, t, &c);
+    }
+    fz_free(gone);
+    cat_table_free(t);
+}
+static void rollback(walk *w) {
+    cat_table *t = load(w);
+    const ice_snapshot *cur = ice_metadata_current(t->metadata);
+    bool cut;
+    const ice_snapshot *parent = cur ? ice_snapshot_parent(t->metadata, cur, &cut) : NULL;
+    if (parent) {
+        ice_changes c = ice_changes_new();
+        ice_update_ref(&c, "main", parent->id);
+        apply(w, t, &c);
+    }
+    cat_table_free(t);
+}
+
+/* ---- our writers ---- */
+static walk *current;
+static fz_status hooked_write(void *cx, const char *location, const void *p, size_t n, fz_error *err) {
+    (void)cx;
+    if (current->interfere) {
+        current->interfere = false;
+        foreign_append(current);
+    }
+    return cat_io.write(cat_io.cx, location, p, n, err);
+}
+static void forget(writer *x) {
+    if (x->has_pend) sink_files_free(&x->files);
+    x->has_pend = false;
+}
+static void start(walk *w, writer *x) {
+    fz_error err;
+    cat_table *t = load(w);
+    fz_arena *a = fz_arena_new();
+    job_lineage l;
+    forget(x);
+    must(job_lineage_read(a, t->metadata, w->spec.name, NULL, &cat_io, &l, &err), &err, "lineage");
+    x->alive = !l.unproven;
+    for (int k = 0; k < SPLITS; k++) {
+        job_split_key key = key_of(k);
+        job_position *p = l.found ? job_position_find(l.marks.positions, l.marks.n_positions, &key) : NULL;
+        x->known[k] = p != NULL;
+        x->exp[k] = p ? p->next : 0;
+        x->pos[k] = x->exp[k];
+    }
+    fz_arena_free(a);
+    cat_table_free(t);
+}
+static void read_some(walk *w, writer *x, bool all) {
+    bool any = false;
+    for (int k = 0; k < SPLITS; k++) {
+        int64_t to = x->pos[k] + (all ? w->end[k] : rnd(w, 5));
+        if (to > w->end[k]) to = w->end[k];
+        x->from[k] = x->pos[k];
+        x->to[k] = to < x->pos[k] ? x->pos[k] : to;
+        x->in[k] = x->to[k] > x->from[k];
+        x->pos[k] = x->to[k];
+        any |= x->in[k];
+    }
+    if (!any) return;
+    x->has_pend = true;
+    x->files = (sink_files){.arena = fz_arena_new(), .v = fz_calloc(SPLITS, sizeof(ice_data_file))};
+    for (int k = 0; k < SPLITS; k++)
+        if (x->in[k]) x->files.v[x->files.n++] = a_file(w, x->files.arena, k, x->from[k], x->to[k]);
+    snprintf(x->commit_id, sizeof x->commit_id, "walk/%" PRIu64, ++w->names);
+}
+static void attempt(walk *w, writer *x) {
+    fz_error err;
+    job_range ranges[SPLITS];
+    job_position after[SPLITS];
+    bool known[SPLITS];
+    int64_t remembered[SPLITS];
+    if (w->blind) { /* the broken variant: no memory of what the table said */
+        writer probe = {0};
+        start(w, &probe);
+        for (int k = 0; k < SPLITS; k++) x->known[k] = probe.known[k], x->exp[k] = probe.exp[k];
+    }
+    job_prepared p = {.sink = &w->s, .files = &x->files, .n_shards = 1, .n_files = x->files.n, .ranges = ranges, .after = after, .known = known, .remembered = remembered};
+    snprintf(p.commit_id, sizeof p.commit_id, "%s", x->commit_id);
+    for (int k = 0; k < SPLITS; k++) {
+        if (!x->in[k]) continue;
+        uint32_t n = p.n_ranges++;
+        ranges[n] = (job_range){key_of(k), x->from[k], x->to[k], (uint64_t)(x->to[k] - x->from[k]), (uint64_t)(x->to[k] - x->from[k]), 0, 0, 0, 1};
+        after[n] = (job_position){.key = key_of(k), .next = x->to[k]};
+        known[n] = x->known[k];
+        remembered[n] = x->exp[k];
+    }
+    w->interfere = chance(w, 20);
+    if (chance(w, 30)) must(fz_fault_arm("commit.accepted:1:unknown", &err), &err, "arm");
+    job_commit_outcome out = job_commit(&w->j, &p, &err);
+    fz_error ignored;
+    must(fz_fault_arm(NULL, &ignored), &ignored, "disarm");
+    w->interfere = false;
+    if (out == COMMIT_FAILED && err.cls == FZ_UNKNOWN) return; /* the answer was lost: the same files are tried again later, or the writer dies */
+    if (out == COMMIT_FAILED && strcmp(err.code, "positions.unproven") == 0) {
+        forget(x);
+        x->alive = false;
+    } else if (out == COMMIT_DONE) {
+        for (int k = 0; k < SPLITS; k++)
+            if (x->in[k]) x->known[k] = true, x->exp[k] = x->to[k];
+        forget(x);
+    } else start(w, x);
+}
+
+static void make_table(walk *w, const char *dir, uint64_t seed) {
+    fz_error err;
+    char *uri = fz_asprintf("sqlite:///%s/walk-%" PRIu64 ".db", dir, seed);
+    fz_pair o[] = {{.key = "type", .value = "iceberg"}, {.key = "catalog-type", .value = "sql"}, {.key = "uri", .value = uri}, {.key = "warehouse", .value = "mem://walk"}};
+    must(cat_open("walk", o, 4, NULL, &w->cat, &err), &err, "catalog");
+    static const char *const level[] = {"db"};
+    w->s.ident = (cat_ident){{1, level}, "t"};
+    must(cat_create_namespace(w->cat, w->s.ident.ns, NULL, 0, &err), &err, "namespace");
+    fz_arena *a = fz_arena_new();
+    col_field f = {"x", col_simple(COL_INT, true), NULL};
+    col_schema cols = {1, &f};
+    ice_schema *schema;
+    must(ice_schema_from_cols(a, &cols, NULL, 0, &schema, &err), &err, "schema");
+    char uuid[37];
+    fz_uuid4(uuid);
+    fz_pair props[] = {{.key = "commit.retry.total-timeout-ms", .value = "0"}, {.key = "commit.manifest.min-count-to-merge", .value = "3"}};
+    ice_metadata *m;
+    must(ice_metadata_new(fz_arena_printf(a, "mem://walk/%" PRIu64, seed), schema, NULL, NULL, props, 2, uuid, fz_now_ms(), &m, &err), &err, "metadata");
+    cat_table *t;
+    must(cat_create_table(w->cat, &w->s.ident, m, &t, &err), &err, "create");
+    w->s.table = t;
+    w->s.catalog = w->cat;
+    w->s.text = "walk.db.t";
+    fz_arena_free(a);
+    fz_free(uri);
+}
+
+static const char *run(uint64_t seed, const char *dir) {
+    walk w = {.rng = seed * 2 + 1, .blind = getenv("FRAZIL_WALK_BLIND") != NULL};
+    current = &w;
+    w.settings = conf_new();
+    w.spec = (job_spec){.name = "walk", .settings = w.settings};
+    w.j.spec = &w.spec;
+    w.j.io = (ice_io){NULL, cat_io.read, hooked_write};
+    make_table(&w, dir, seed);
+    const char *verdict = NULL;
+    for (int step = 0; step < 80 && !verdict; step++) {
+        writer *x = &w.w[rnd(&w, 2)];
+        switch (rnd(&w, 13)) {
+        case 0: case 1: w.end[rnd(&w, SPLITS)] += rnd(&w, 4); break;
+        case 2: case 3: case 4: if (x->alive && !x->has_pend) read_some(&w, x, false); break;
+        case 5: case 6: case 7: if (x->alive && x->has_pend) attempt(&w, x); break;
+        case 8: x->alive = false; forget(x); break;
+        case 9: if (!x->alive) start(&w, x); break;
+        case 10: if (chance(&w, 25)) foreign_compact(&w); else foreign_append(&w); break;
+        case 11: expire(&w); break;
+        default: if (chance(&w, 15)) rollback(&w);
+        }
+        if (!check(&w, false)) verdict = "doubled";
+    }
+    writer *x = &w.w[0];
+    forget(&w.w[1]);
+    if (!verdict) start(&w, x);
+    for (int i = 0; i < 200 && !verdict; i++) {
+        if (!x->alive) start(&w, x);
+        if (!x->alive) verdict = "refused";
+        else if (!x->has_pend) {
+            read_some(&w, x, true);
+            if (!x->has_pend) break;
+        } else attempt(&w, x);
+    }
+    if (!verdict) verdict = !check(&w, false) ? "doubled" : check(&w, true) ? "ok" : "lost";
+    forget(x);
+    cat_table_free(w.s.table);
+    cat_close(w.cat);
+    conf_free(w.settings);
+    return verdict;
+}
+
+int main(int argc, char **argv) {
+    uint64_t walks = argc > 1 ? strtoull(argv[1], NULL, 10) : 300, seed;
+    fz_random(&seed, sizeof seed);
+    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : seed % 1000000000;
+    printf("protocol_walk: %" PRIu64 " walks from seed %" PRIu64 "\n", walks, seed);
+    fz_log_set_level(FZ_LOG_OFF);
+    char dir[] = "/dev/shm/frazil-walk-XXXXXX";
+    if (!mkdtemp(dir)) return 2;
+    uint64_t ok = 0, refused = 0, bad = 0;
+    for (uint64_t i = 0; i < walks; i++) {
+        const char *v = run(seed + i, dir);
+        if (strcmp(v, "ok") == 0) ok++;
+        else if (strcmp(v, "refused") == 0) refused++;
+        else if (bad++ < 5) printf("protocol_walk: seed %" PRIu64 ": %s\n", seed + i, v);
+    }
+    char *cmd = fz_asprintf("rm -rf '%s'", dir);
+    if (system(cmd) != 0) perror("rm");
+    printf("protocol_walk: ok %" PRIu64 ", refused %" PRIu64 ", wrong %" PRIu64 "\n", ok, refused, bad);
+    return bad != 0 || ok == 0;
+}
