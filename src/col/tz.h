@@ -33,6 +33,8 @@ int32_t tz_offset_of_local_legacy(const tz_zone *z, int64_t local_s);
 /* Microseconds: instant to local time and back (java.time rules). */
 int64_t tz_to_local(const tz_zone *z, int64_t utc_us);
 int64_t tz_to_utc(const tz_zone *z, int64_t local_us);
-/* Abbreviation at an instant ("JST", "CEST"; "Z" or "+09:00" for fixed offsets) into out[16]; returns its length. */
+/* Abbreviation at an instant ("JST", "CEST"; "UTC", "GMT", "GMT+09:00" for fixed offsets) into out[16]; returns its length. */
 size_t tz_abbreviation(const tz_zone *z, int64_t utc_s, char out[16]);
+/* Whether a zone in common use is abbreviated so ("CEST", "PST"); upper case. */
+bool tz_is_abbreviation(fz_sv s);
 #endif
