@@ -45,4 +45,5 @@ fz_status job_run(const job_spec *spec, job_report *report, fz_error *err) FZ_MU
 /* First call: last checkpoint, commit, end. Second call: end as soon as no commit is under way. Async-signal-safe. */
 void job_request_stop(void);
 int job_stop_requested(void);    /* how many times */
+void job_reset_stop(void);       /* a shell, before its next statement; never while a job runs */
 #endif
