@@ -1,0 +1,45 @@
+/* Private to the command line: commands, their arguments, and the printing of results. */
+#ifndef CLI_INT_H
+#define CLI_INT_H
+#include "session/session.h"
+
+#define FRAZIL_VERSION "0.1.0"
+
+typedef enum { CLI_TABLE, CLI_JSON, CLI_CSV } cli_format;
+
+typedef struct cli_args {
+    const char *config, *init;
+    const char **files;      /* positional arguments of run; -f of sql */
+    uint32_t n_files;
+    const char **statements; /* -e */
+    uint32_t n_statements;
+    const char *table;       /* audit, inspect */
+    const char *topic;       /* options */
+    cli_format format;
+    bool help;
+} cli_args;
+
+/* Results on a stream. Threads: one. */
+typedef struct cli_printer cli_printer;
+cli_printer *cli_printer_new(cli_format format, bool chatty, void *stream /* FILE */);
+void cli_printer_free(cli_printer *p);
+ses_output cli_printer_output(cli_printer *p);
+/* Columns that a text takes on a terminal. */
+unsigned cli_display_width(const char *s, size_t n);
+
+int cli_run(const cli_args *a);
+int cli_sql(const cli_args *a);
+int cli_audit(const cli_args *a);
+int cli_inspect(const cli_args *a);
+int cli_options(const cli_args *a);
+
+/* Settings of the process: the file of --config. */
+fz_status cli_load_config(const cli_args *a, conf **out, fz_error *err) FZ_MUST_USE;
+/* Runs a script file in a session. Errors are printed. Returns the exit code. */
+int cli_run_file(ses_session *s, const char *path, bool init_only);
+int cli_run_text(ses_session *s, const char *shown_name, const char *text, size_t n, fz_error *err);
+/* "file:line:column: message" and what belongs to it, on standard error. */
+void cli_print_error(const char *file, const fz_error *err);
+/* A session with the init file (-i) executed; NULL: it failed, *code says how. */
+ses_session *cli_open_session(const cli_args *a, const ses_output *out, int *code);
+#endif

@@ -1,0 +1,112 @@
+/* `frazil options`: the reference of settings, options, properties, functions and metrics, in Markdown, printed from the tables that the program itself reads. */
+#include "cli/cli_int.h"
+#include "decode/decode.h"
+#include "job/job.h"
+#include "source/source.h"
+#include <stdio.h>
+
+static const char *type_name(fz_option_type t) {
+    static const char *const names[] = {"string", "boolean", "integer", "number", "duration", "size", "one of", "list"};
+    return names[t];
+}
+
+/* A cell of a Markdown table: a bar would end it. */
+static void cell(const char *s) {
+    for (; *s; s++) {
+        if (*s == '|') putchar('\\');
+        putchar(*s == '\n' ? ' ' : *s);
+    }
+}
+
+static void put_option(const fz_option *o) {
+    printf("| `%s` | ", o->name);
+    if (o->type == FZ_OPT_ENUM && o->allowed) cell(o->allowed);
+    else fputs(type_name(o->type), stdout);
+    printf(" | ");
+    if (o->dflt) printf("`%s`", o->dflt);
+    printf(" | ");
+    if (o->state == FZ_OPT_REFUSED) fputs("Refused: ", stdout);
+    if (o->state == FZ_OPT_NO_MEANING) fputs("Without meaning here: ", stdout);
+    if (o->doc) cell(o->doc);
+    if (o->why) {
+        if (o->doc) putchar(' ');
+        cell(o->why);
+    }
+    puts(" |");
+}
+
+static void put_table(const char *title, const char *doc, const fz_option *t) {
+    printf("\n### %s\n\n", title);
+    if (doc) printf("%s\n\n", doc);
+    puts("| Name | Type | Default | Meaning |\n|---|---|---|---|");
+    for (; t && t->name; t++) put_option(t);
+}
+
+static void settings(void) {
+    puts("\n## Settings\n\nIn `config.yaml` or by `SET 'key' = 'value'`.");
+    put_table("Settings", NULL, conf_options());
+}
+
+static void connectors(void) {
+    puts("\n## Connectors");
+    for (const src_connector_info *c = src_connectors(); c->name; c++) {
+        put_table(c->name, c->doc, c->options);
+        const src_metadata_column *m = src_metadata_columns(c->name);
+        if (!m->key) continue;
+        puts("\n| Metadata column | Type |\n|---|---|");
+        for (; m->key; m++) printf("| `%s` | `%s` |\n", m->key, m->type);
+    }
+}
+
+static void formats(void) {
+    puts("\n## Formats");
+    for (const dec_format_info *f = dec_formats(); f->name; f++) put_table(f->name, f->doc, f->options);
+}
+
+static void catalogs(void) {
+    puts("\n## Catalogs");
+    put_table("Options of CREATE CATALOG", NULL, cat_options());
+}
+
+static void tables(void) {
+    puts("\n## Iceberg tables");
+    put_table("Table properties", NULL, ice_table_properties);
+}
+
+static void functions(void) {
+    const sql_fn_info *f;
+    uint32_t n = sql_functions(&f);
+    puts("\n## Functions\n\n| Function | Group | Signature | Meaning |\n|---|---|---|---|");
+    for (uint32_t i = 0; i < n; i++) {
+        printf("| `");
+        cell(f[i].name);
+        printf("` | %s | ", f[i].group ? f[i].group : "");
+        if (f[i].signature) printf("`"), cell(f[i].signature), printf("`");
+        printf(" | %s", f[i].available ? "" : "Not available in this version. ");
+        if (f[i].doc) cell(f[i].doc);
+        puts(" |");
+    }
+}
+
+static void metrics(void) {
+    puts("\n## Metrics\n\n| Name | Kind | Unit | Meaning |\n|---|---|---|---|");
+    for (int i = 0; i < FZ_M_COUNT; i++) {
+        const fz_metric_info *m = fz_metric_describe((fz_metric)i);
+        printf("| `%s` | %s | %s | %s |\n", m->name, m->kind == FZ_METRIC_COUNTER ? "counter" : "gauge", m->unit, m->help);
+    }
+}
+
+int cli_options(const cli_args *a) {
+    static const struct { const char *name; void (*print)(void); } topics[] = {{"settings", settings}, {"connectors", connectors}, {"formats", formats}, {"catalogs", catalogs},
+                                                                              {"tables", tables}, {"functions", functions}, {"metrics", metrics}};
+    bool found = false;
+    if (!a->topic) puts("# Reference\n\nPrinted by `frazil options`.");
+    for (size_t i = 0; i < sizeof topics / sizeof *topics; i++)
+        if (!a->topic || strcmp(a->topic, topics[i].name) == 0) {
+            topics[i].print();
+            found = true;
+        }
+    if (found) return JOB_DONE;
+    fprintf(stderr, "frazil: options has no topic '%s'\nTry 'frazil options --help'.\n", a->topic);
+    return JOB_USAGE;
+}

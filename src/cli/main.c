@@ -1,0 +1,162 @@
+/* frazil: the command line. Arguments, signals, and which command it is; the commands stand beside it. */
+#include "cli/cli_int.h"
+#include "job/job.h"
+#include <signal.h>
+#include <stdio.h>
+
+static const char usage_text[] =
+    "frazil carries logs into Apache Iceberg tables, exactly once. Its language is Flink SQL.\n"
+    "\n"
+    "  frazil run FILE...       execute scripts, each in a session of its own; runs until its INSERTs end or SIGTERM/SIGINT comes\n"
+    "  frazil sql               the same language as a shell, or with -e SQL, -f FILE\n"
+    "  frazil audit TABLE       prove from the table alone that each record was taken once\n"
+    "  frazil inspect TABLE     snapshots, files, partitions and positions of a table\n"
+    "  frazil options [TOPIC]   every setting, option, property and function\n"
+    "  frazil --version, frazil COMMAND --help\n"
+    "\n"
+    "Exit codes: 0 done, 1 usage or script, 2 a source or sink failed, 3 a commit's outcome is unknown (the next start resolves it).\n";
+
+static const char run_text[] =
+    "frazil run FILE... [--config FILE] [-i FILE] [--format table|json|csv]\n"
+    "  FILE             a script of SQL statements; each file is a session of its own\n"
+    "  --config FILE    settings by Flink's names (config.yaml)\n"
+    "  -i, --init FILE  SET and DDL statements to execute before each file\n"
+    "  --format F       how results of queries are printed (table)\n"
+    "SIGTERM and SIGINT take a last checkpoint, commit, and end with code 0.\n";
+
+static const char sql_text[] =
+    "frazil sql [-e SQL] [-f FILE] [-i FILE] [--format table|json|csv] [--config FILE]\n"
+    "  -e SQL           execute statements (may be given again); without -e and -f: a shell\n"
+    "  -f, --file FILE  execute a script\n"
+    "  -i, --init FILE  SET and DDL statements to execute first\n"
+    "  --format F       table, json (one object a line) or csv\n"
+    "  --config FILE    settings by Flink's names (config.yaml)\n";
+
+static const char table_text[] =
+    "frazil audit TABLE [-i FILE] [--config FILE] [--format table|json]\n"
+    "frazil inspect TABLE [-i FILE] [--config FILE] [--format table|json]\n"
+    "  TABLE            catalog.database.table\n"
+    "  -i, --init FILE  the script that makes the catalog (SET and DDL statements)\n";
+
+static const char options_text[] = "frazil options [settings|connectors|formats|catalogs|tables|functions|metrics]\n"
+                                   "  prints reference tables (Markdown); without a topic all of them\n";
+
+typedef struct command { const char *name; int (*run)(const cli_args *a); const char *help; int (*check)(const cli_args *a); } command;
+
+static int complain(const char *what, const char *value) {
+    fprintf(stderr, "frazil: %s%s%s\nTry 'frazil --help'.\n", what, value ? " " : "", value ? value : "");
+    return JOB_USAGE;
+}
+
+static int need_files(const cli_args *a) { return a->n_files ? 0 : complain("run needs at least one script", NULL); }
+static int need_table(const cli_args *a) { return a->table ? 0 : complain("a table's name is missing", NULL); }
+static int nothing_more(const cli_args *a) {
+    (void)a;
+    return 0;
+}
+
+static const command commands[] = {{"run", cli_run, run_text, need_files},       {"sql", cli_sql, sql_text, nothing_more},
+                                   {"audit", cli_audit, table_text, need_table}, {"inspect", cli_inspect, table_text, need_table},
+                                   {"options", cli_options, options_text, nothing_more}, {NULL, NULL, NULL, NULL}};
+
+static bool parse_format(const char *v, cli_format *out) {
+    static const char *const names[] = {"table", "json", "csv"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(v, names[i]) == 0) return *out = (cli_format)i, true;
+    return false;
+}
+
+/* An argument that is no option. */
+static int positional(const command *c, cli_args *a, const char *v) {
+    if (strcmp(c->name, "run") == 0) a->files[a->n_files++] = v;
+    else if (c->check == need_table && !a->table) a->table = v;
+    else if (strcmp(c->name, "options") == 0 && !a->topic) a->topic = v;
+    else return complain("unexpected argument", v);
+    return 0;
+}
+
+/* "--name value", "--name=value", "-n value". *taken: how many of argv were used; 0: not this option. */
+static const char *option_value(char **argv, int argc, const char *name, const char *brief, int *taken) {
+    size_t n = strlen(name);
+    *taken = 0;
+    if (strcmp(argv[0], name) == 0 || (brief && strcmp(argv[0], brief) == 0)) {
+        *taken = argc > 1 ? 2 : 1;
+        return argc > 1 ? argv[1] : NULL;
+    }
+    if (strncmp(argv[0], name, n) == 0 && argv[0][n] == '=') {
+        *taken = 1;
+        return argv[0] + n + 1;
+    }
+    return NULL;
+}
+
+static int parse_option(const command *c, cli_args *a, char **argv, int argc, int *taken) {
+    static const struct { const char *name, *brief; } known[] = {{"--config", NULL}, {"--init", "-i"}, {"--format", NULL}, {"--file", "-f"}, {"--execute", "-e"}};
+    for (int k = 0; k < 5; k++) {
+        const char *v = option_value(argv, argc, known[k].name, known[k].brief, taken);
+        if (!*taken) continue;
+        if (!v) return complain("a value is missing after", argv[0]);
+        bool sql = strcmp(c->name, "sql") == 0;
+        if (k == 0) a->config = v;
+        else if (k == 1) a->init = v;
+        else if (k == 2 && !parse_format(v, &a->format)) return complain("--format is table, json or csv, not", v);
+        else if (k == 3 && sql) a->files[a->n_files++] = v;
+        else if (k == 4 && sql) a->statements[a->n_statements++] = v;
+        else if (k != 2) return complain("unknown option", argv[0]);
+        return 0;
+    }
+    *taken = 1;
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+        a->help = true;
+        return 0;
+    }
+    return argv[0][0] == '-' && argv[0][1] ? complain("unknown option", argv[0]) : positional(c, a, argv[0]);
+}
+
+static void on_signal(int sig) {
+    (void)sig;
+    job_request_stop();
+}
+
+static void install_signals(void) {
+    struct sigaction sa = {0};
+    sa.sa_handler = on_signal;
+    sigaction(SIGTERM, &sa, NULL); /* without SA_RESTART: a read at the prompt ends too */
+    sigaction(SIGINT, &sa, NULL);
+    sa.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &sa, NULL);
+}
+
+static int run_command(const command *c, int argc, char **argv) {
+    cli_args a = {0};
+    a.files = fz_calloc((size_t)argc + 1, sizeof *a.files);
+    a.statements = fz_calloc((size_t)argc + 1, sizeof *a.statements);
+    int code = 0;
+    for (int i = 0, taken; i < argc && !code; i += taken) code = parse_option(c, &a, argv + i, argc - i, &taken);
+    if (!code && a.help) fputs(c->help, stdout);
+    else if (!code) code = c->check(&a);
+    if (!code && !a.help) code = c->run(&a);
+    fz_free(a.files);
+    fz_free(a.statements);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    fz_error err;
+    install_signals();
+    if (fz_fault_init(&err) != FZ_OK) {
+        cli_print_error(NULL, &err);
+        return JOB_USAGE;
+    }
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        fputs(usage_text, argc < 2 ? stderr : stdout);
+        return argc < 2 ? JOB_USAGE : JOB_DONE;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
+        puts("frazil " FRAZIL_VERSION);
+        return JOB_DONE;
+    }
+    for (const command *c = commands; c->name; c++)
+        if (strcmp(argv[1], c->name) == 0) return run_command(c, argc - 2, argv + 2);
+    return complain("unknown command", argv[1]);
+}
