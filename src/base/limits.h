@@ -7,5 +7,6 @@
 #define FZ_MAX_SQL_TEXT (16u << 20)        /* bytes of one script */
 #define FZ_MAX_COLUMNS 10000               /* of one table */
 #define FZ_MAX_METADATA_JSON (512u << 20)  /* bytes of a metadata.json that is read */
+#define FZ_MAX_TEXT (64u << 20)            /* bytes of one text that a function (REPEAT, LPAD, ...) makes */
 #define FZ_BATCH_ROWS 8192                 /* rows of a batch that sources aim at */
 #endif
