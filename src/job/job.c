@@ -13,6 +13,7 @@
 static atomic_int stop_requests;
 void job_request_stop(void) { atomic_fetch_add(&stop_requests, 1); }
 int job_stop_requested(void) { return atomic_load(&stop_requests); }
+void job_reset_stop(void) { atomic_store(&stop_requests, 0); }
 
 /* ---- store callbacks of the Iceberg room, with the fault points of a commit ---- */
 static fz_status io_read(void *cx, const char *location, fz_buf *out, fz_error *err) {
