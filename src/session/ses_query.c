@@ -1,6 +1,8 @@
 /* SELECT and INSERT: binding, and handing over to exec (queries) and to the job (INSERTs). */
 #include "session/session_int.h"
 #include "job/job.h"
+#include "job/scan.h"
+#include "source/source.h"
 
 static fz_status connector_target(const sql_stmt *insert, const sql_table *t, fz_error *err) {
     const char *connector = fz_pair_get(t->options, t->n_options, "connector");
@@ -27,7 +29,32 @@ fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **pla
     sql_settings settings = ses_sql_settings(s);
     *target = t->handle;
     fz_status rc = sql_bind_insert(s->arena, insert, t, &r, &settings, plan, err);
+    if (rc == FZ_OK) rc = ses_check_sources(*plan, false, err);
     return rc == FZ_OK ? rc : ses_fail_at(err, insert->pos);
+}
+
+static fz_status check_connector(const sql_table *t, fz_error *err) {
+    const char *name = fz_pair_get(t->options, t->n_options, "connector");
+    fz_buf known = {0};
+    bool found = false;
+    for (const src_connector_info *c = src_connectors(); c->name; c++) {
+        fz_buf_printf(&known, "%s%s", known.len ? ", " : "", c->name);
+        found |= name && strcmp(c->name, name) == 0;
+    }
+    if (!name) fz_fail(err, FZ_USER, "option.missing", "table %s: required option 'connector' is missing", t->path);
+    else if (!found) fz_fail(err, FZ_USER, "source.unknown-connector", "table %s: there is no connector '%s'", t->path, name);
+    if (!found) fz_hint(err, "known are: %s", fz_buf_cstr(&known));
+    fz_buf_free(&known);
+    return found ? FZ_OK : FZ_USER;
+}
+
+fz_status ses_check_sources(const sql_plan *p, bool with_formats, fz_error *err) {
+    if (p->kind == SQL_P_SCAN && p->table->kind == SQL_T_CONNECTOR) {
+        FZ_TRY(check_connector(p->table, err));
+        if (with_formats) FZ_TRY(job_scan_check(p->table, err));
+    }
+    for (uint32_t i = 0; i < p->n_inputs; i++) FZ_TRY(ses_check_sources(p->inputs[i], with_formats, err));
+    return FZ_OK;
 }
 
 /* The default of pipeline.name: the script's file name without its directories. */
@@ -106,6 +133,7 @@ fz_status ses_select(ses_session *s, const sql_stmt *st, fz_error *err) {
     settings.now_us = fz_now_us(); /* one time for the whole query */
     bool skip_bad = conf_is_set(s->settings, "frazil.on-row-error") && !conf_is(s->settings, "frazil.on-row-error", "fail");
     FZ_TRY(sql_bind_query(s->arena, st->query, &r, &settings, NULL, &plan, err));
+    FZ_TRY(ses_check_sources(plan, false, err));
     ses_feed *feed = ses_feed_new(s);
     fz_status rc = ses_feed_open(feed, plan, &live, err);
     if (rc == FZ_OK && live) rc = check_live(plan, st->pos, err);

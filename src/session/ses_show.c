@@ -1,6 +1,5 @@
 /* SHOW, DESCRIBE, EXPLAIN, SET without arguments: answers about the session itself. Column names and cells are those of Flink's SQL client. */
 #include "session/session_int.h"
-#include "job/scan.h"
 #include <stdlib.h>
 
 void ses_listing_add(ses_listing *l, const char *const *cells) {
@@ -237,17 +236,11 @@ fz_status ses_describe(ses_session *s, const sql_stmt *st, fz_error *err) {
 
 /* ---- EXPLAIN ---- */
 
-static fz_status check_scans(const sql_plan *p, fz_error *err) {
-    if (p->kind == SQL_P_SCAN && p->table->kind == SQL_T_CONNECTOR) return job_scan_check(p->table, err);
-    for (uint32_t i = 0; i < p->n_inputs; i++) FZ_TRY(check_scans(p->inputs[i], err));
-    return FZ_OK;
-}
-
 static fz_status explain_insert(ses_session *s, const sql_stmt *insert, fz_buf *b, fz_error *err) {
     sql_plan *plan;
     ses_iceberg *target;
     FZ_TRY(ses_bind_insert(s, insert, &plan, &target, err));
-    FZ_TRY(check_scans(plan, err));
+    FZ_TRY(ses_check_sources(plan, true, err));
     fz_buf_printf(b, "%sInsert into %s\n", b->len ? "\n" : "", target->table.path);
     sql_plan_text(b, plan);
     return FZ_OK;
@@ -262,7 +255,7 @@ static fz_status explain_into(ses_session *s, const sql_stmt *st, fz_buf *b, fz_
     sql_resolver r = ses_resolver(s);
     sql_settings settings = ses_sql_settings(s);
     FZ_TRY(sql_bind_query(s->arena, inner->query, &r, &settings, NULL, &plan, err));
-    FZ_TRY(check_scans(plan, err));
+    FZ_TRY(ses_check_sources(plan, true, err));
     sql_plan_text(b, plan);
     return FZ_OK;
 }

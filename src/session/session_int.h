@@ -96,6 +96,9 @@ fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_er
 /* Binds one INSERT; *target stays valid until the statement ends. */
 fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **plan, ses_iceberg **target, fz_error *err) FZ_MUST_USE;
 
+/* The connectors of a plan's tables exist (and with_formats: their formats' options are right). Opens nothing. */
+fz_status ses_check_sources(const sql_plan *p, bool with_formats, fz_error *err) FZ_MUST_USE;
+
 /* Batches for the SCAN nodes of a plan. */
 typedef struct ses_feed ses_feed;
 ses_feed *ses_feed_new(ses_session *s);
