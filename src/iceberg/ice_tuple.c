@@ -25,7 +25,7 @@ static void put_day(fz_buf *b, int64_t days) {
     fz_buf_printf(b, "%04d-%02d-%02d", y, m, d);
 }
 
-/* java.time's toString of a time: seconds only when they or the fraction are not zero, the fraction in groups of three digits. */
+/* java.time's LocalTime.toString: seconds only when they or the fraction are not zero, the fraction in groups of three digits. */
 static void put_time(fz_buf *b, int64_t us) {
     int64_t s = us / DT_US_PER_SECOND, f = us % DT_US_PER_SECOND;
     fz_buf_printf(b, "%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60));
@@ -34,13 +34,18 @@ static void put_time(fz_buf *b, int64_t us) {
     else if (f) fz_buf_printf(b, ".%03d", (int)(f / 1000));
 }
 
+/* DateTimeFormatter.ISO_LOCAL_DATE_TIME: seconds always, the fraction without trailing zeros; a zone is that of UTC as +00:00. */
 static void put_timestamp(fz_buf *b, int64_t us, bool zone) {
-    int64_t days = dt_floor_div(us, DT_US_PER_DAY);
+    int64_t days = dt_floor_div(us, DT_US_PER_DAY), rest = us - days * DT_US_PER_DAY;
     int32_t y, m, d;
     dt_date_of(days, &y, &m, &d);
-    fz_buf_printf(b, y > 9999 ? "+%d-%02d-%02dT" : "%04d-%02d-%02dT", y, m, d);
-    put_time(b, us - days * DT_US_PER_DAY);
-    if (zone) fz_buf_putc(b, 'Z');
+    fz_buf_printf(b, "%s%04d-%02d-%02dT", y < 0 ? "-" : y > 9999 ? "+" : "", y < 0 ? -y : y, m, d);
+    int64_t s = rest / DT_US_PER_SECOND;
+    int f = (int)(rest % DT_US_PER_SECOND), digits = 6;
+    fz_buf_printf(b, "%02d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60), (int)(s % 60));
+    for (; f && f % 10 == 0; f /= 10) digits--;
+    if (f) fz_buf_printf(b, ".%0*d", digits, f);
+    if (zone) fz_buf_puts(b, "+00:00");
 }
 
 static void put_uuid(fz_buf *b, fz_sv s) {
