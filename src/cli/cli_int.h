@@ -15,6 +15,9 @@ typedef struct cli_args {
     uint32_t n_statements;
     const char *table;       /* audit, inspect */
     const char *topic;       /* options */
+    const char *pipeline;    /* audit */
+    bool check_files;        /* audit */
+    const char *show;        /* inspect */
     cli_format format;
     bool help;
 } cli_args;

@@ -32,11 +32,19 @@ static const char sql_text[] =
     "  --format F       table, json (one object a line) or csv\n"
     "  --config FILE    settings by Flink's names (config.yaml)\n";
 
-static const char table_text[] =
-    "frazil audit TABLE [-i FILE] [--config FILE] [--format table|json]\n"
-    "frazil inspect TABLE [-i FILE] [--config FILE] [--format table|json]\n"
+static const char audit_text[] =
+    "frazil audit TABLE [-i FILE] [--config FILE] [--format table|json] [--pipeline NAME] [--files]\n"
     "  TABLE            catalog.database.table\n"
-    "  -i, --init FILE  the script that makes the catalog (SET and DDL statements)\n";
+    "  -i, --init FILE  the script that makes the catalog (SET and DDL statements)\n"
+    "  --pipeline NAME  only the chain of this pipeline\n"
+    "  --files          also ask the store for each live data file and its size\n"
+    "Ends with 0 when the chain of ranges and counts holds, with 2 when it does not, with 1 when it could not be read.\n";
+
+static const char inspect_text[] =
+    "frazil inspect TABLE [-i FILE] [--config FILE] [--format table|json] [--show SECTIONS]\n"
+    "  TABLE            catalog.database.table\n"
+    "  -i, --init FILE  the script that makes the catalog (SET and DDL statements)\n"
+    "  --show SECTIONS  some of snapshots,files,partitions,positions (all)\n";
 
 static const char options_text[] = "frazil options [settings|connectors|formats|catalogs|tables|functions|metrics]\n"
                                    "  prints reference tables (Markdown); without a topic all of them\n";
@@ -56,7 +64,7 @@ static int nothing_more(const cli_args *a) {
 }
 
 static const command commands[] = {{"run", cli_run, run_text, need_files},       {"sql", cli_sql, sql_text, nothing_more},
-                                   {"audit", cli_audit, table_text, need_table}, {"inspect", cli_inspect, table_text, need_table},
+                                   {"audit", cli_audit, audit_text, need_table}, {"inspect", cli_inspect, inspect_text, need_table},
                                    {"options", cli_options, options_text, nothing_more}, {NULL, NULL, NULL, NULL}};
 
 static bool parse_format(const char *v, cli_format *out) {
@@ -90,26 +98,35 @@ static const char *option_value(char **argv, int argc, const char *name, const c
     return NULL;
 }
 
+/* Options with a value: where it goes, and for which commands it is. */
+typedef enum { O_CONFIG, O_INIT, O_FORMAT, O_FILE, O_EXECUTE, O_PIPELINE, O_SHOW, O_COUNT } option_id;
+static const struct { const char *name, *brief, *commands; } options[O_COUNT] = {
+    {"--config", NULL, "run sql audit inspect"}, {"--init", "-i", "run sql audit inspect"}, {"--format", NULL, "run sql audit inspect"}, {"--file", "-f", "sql"},
+    {"--execute", "-e", "sql"}, {"--pipeline", NULL, "audit"}, {"--show", NULL, "inspect"}};
+
+static int set_option(cli_args *a, option_id id, const char *v) {
+    switch (id) {
+    case O_CONFIG: a->config = v; break;
+    case O_INIT: a->init = v; break;
+    case O_FORMAT: return parse_format(v, &a->format) ? 0 : complain("--format is table, json or csv, not", v);
+    case O_FILE: a->files[a->n_files++] = v; break;
+    case O_EXECUTE: a->statements[a->n_statements++] = v; break;
+    case O_PIPELINE: a->pipeline = v; break;
+    default: a->show = v;
+    }
+    return 0;
+}
+
 static int parse_option(const command *c, cli_args *a, char **argv, int argc, int *taken) {
-    static const struct { const char *name, *brief; } known[] = {{"--config", NULL}, {"--init", "-i"}, {"--format", NULL}, {"--file", "-f"}, {"--execute", "-e"}};
-    for (int k = 0; k < 5; k++) {
-        const char *v = option_value(argv, argc, known[k].name, known[k].brief, taken);
+    for (int id = 0; id < O_COUNT; id++) {
+        const char *v = option_value(argv, argc, options[id].name, options[id].brief, taken);
         if (!*taken) continue;
-        if (!v) return complain("a value is missing after", argv[0]);
-        bool sql = strcmp(c->name, "sql") == 0;
-        if (k == 0) a->config = v;
-        else if (k == 1) a->init = v;
-        else if (k == 2 && !parse_format(v, &a->format)) return complain("--format is table, json or csv, not", v);
-        else if (k == 3 && sql) a->files[a->n_files++] = v;
-        else if (k == 4 && sql) a->statements[a->n_statements++] = v;
-        else if (k != 2) return complain("unknown option", argv[0]);
-        return 0;
+        if (!strstr(options[id].commands, c->name)) return complain("unknown option", argv[0]);
+        return v ? set_option(a, (option_id)id, v) : complain("a value is missing after", argv[0]);
     }
     *taken = 1;
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
-        a->help = true;
-        return 0;
-    }
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) return a->help = true, 0;
+    if (strcmp(argv[0], "--files") == 0 && strcmp(c->name, "audit") == 0) return a->check_files = true, 0;
     return argv[0][0] == '-' && argv[0][1] ? complain("unknown option", argv[0]) : positional(c, a, argv[0]);
 }
 
