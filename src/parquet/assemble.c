@@ -121,7 +121,7 @@ static fz_status row_vector(assembly *s, const pq_node *node, const pq_field *f,
     *out = v;
     return FZ_OK;
 }
-static bool two_level(const pq_node *list, const pq_node *rep) { /* the repeated node is the element itself (LogicalTypes.md, backward compatibility) */
+bool pq_two_level(const pq_node *list, const pq_node *rep) { /* the repeated node is the element itself (LogicalTypes.md, backward compatibility) */
     static const fz_sv array = {"array", 5};
     if (rep->type >= 0 || rep->n_children != 1 || fz_sv_eq(rep->name, array)) return true;
     return rep->name.n == list->name.n + 6 && memcmp(rep->name.p, list->name.p, list->name.n) == 0 && memcmp(rep->name.p + list->name.n, "_tuple", 6) == 0;
@@ -153,7 +153,7 @@ static fz_status list_vector(assembly *s, const pq_node *node, const pq_field *f
     uint32_t n_elements;
     v->off = offsets(s, l, at, rep, max, n, &n_elements);
     slots inner = {rep->rep, rep->def};
-    if (map || !two_level(node, rep)) {
+    if (map || !pq_two_level(node, rep)) {
         const pq_node *c = &r->nodes[rep->first];
         FZ_TRY(vector_of(s, c, &f->children[0], inner, n_elements, &v->child[0]));
         if (map) FZ_TRY(vector_of(s, &r->nodes[c->next], &f->children[1], inner, n_elements, &v->child[1]));

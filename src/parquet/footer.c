@@ -79,7 +79,7 @@ fz_status pq_footer_write(pq_writer *w, pq_write_fn write, void *cx, fz_error *e
 /* ---- Iceberg's metrics ---- */
 /* A value in Iceberg's single-value serialisation; only decimals differ from Parquet's PLAIN. */
 static uint32_t single_value(const pq_leaf *l, const uint8_t *p, uint32_t n, uint8_t *out) {
-    memcpy(out, p, n);
+    if (n) memcpy(out, p, n);
     if (l->field->type->kind != COL_DECIMAL) return n;
     if (l->phys != PQ_FLBA) /* little-endian to big-endian */
         for (uint32_t i = 0; i < n; i++) out[i] = p[n - 1 - i];

@@ -5,7 +5,9 @@ static void time_type(tc_in *in, int type, pq_node *n) {
     int id, t;
     if (!tc_struct(in, type)) return;
     while (tc_field(in, &id, &t)) {
-        if (id != 2 || !tc_struct(in, t)) { tc_skip(in, id == 2 ? 0 : t); continue; }
+        if (id == 1) n->utc = tc_bool(t);
+        if (id != 2) { tc_skip(in, t); continue; }
+        if (!tc_struct(in, t)) return;
         while (tc_field(in, &id, &t)) {
             n->unit = (int8_t)id;
             tc_skip(in, t);
@@ -45,6 +47,7 @@ static void schema_element(tc_in *in, pq_node *n) {
         case 10: logical_type(in, t, n); break;
         default: tc_skip(in, t);
     }
+    if (n->converted == PQ_CONV_TIMESTAMP_MILLIS || n->converted == PQ_CONV_TIMESTAMP_MICROS) n->utc |= !n->logical; /* without a logical type these are UTC */
     if (children < 0 || children > INT32_MAX) in->bad = true;
     n->n_children = (uint32_t)children;
 }

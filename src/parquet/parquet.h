@@ -29,7 +29,7 @@ typedef struct pq_field {
 
 typedef struct pq_options {
     pq_compression compression;
-    int compression_level;       /* zstd, gzip */
+    int compression_level;       /* zstd, gzip; 0: the codec's default (3, 6) */
     size_t page_size;            /* target bytes of a data page before compression (1 MiB) */
     uint32_t page_rows;          /* most rows of a page (20,000) */
     size_t dict_size;            /* most bytes of a dictionary page (2 MiB) */
@@ -63,7 +63,8 @@ size_t pq_codec_bytes(const pq_codec *c);
 typedef fz_status (*pq_write_fn)(void *cx, const void *p, size_t n, fz_error *err);
 typedef struct pq_writer pq_writer;
 
-/* fields and options must outlive the writer (they are the table's, shared by its writers). key_values: file metadata. */
+/* fields, options and key_values (file metadata) must outlive the writer: they are the table's, shared by its writers.
+ * USER for a type that Iceberg cannot hold, a compression level or sizes out of range. */
 fz_status pq_writer_new(const pq_field *fields, uint32_t n, const pq_options *opt, const fz_pair *key_values, size_t n_kv,
                         pq_writer **out, fz_error *err) FZ_MUST_USE;
 /* Appends rows sel[0..n_sel) of the columns (cols[i] for fields[i]; flat or dictionary form). Pages that fill up are compressed with c and kept;
@@ -88,5 +89,8 @@ uint64_t pq_reader_rows(const pq_reader *r);
 /* Reads row group g into a batch: for each wanted field (matched by field id; missing column: all NULL) one vector of the wanted type.
  * Dictionary pages become dictionary vectors where all pages of the chunk are dictionary encoded. */
 fz_status pq_reader_read(pq_reader *r, uint32_t g, const pq_field *wanted, uint32_t n, fz_arena *a, col_vec **cols, uint32_t *n_rows, fz_error *err) FZ_MUST_USE;
-void pq_reader_free(pq_reader *r);
+/* The file's own schema as fields to ask for (field_id -1 where the file has none: files without any ids are matched by name). In a.
+ * USER "parquet.unsupported-type" for INT96 and decimals of more than 38 digits. */
+fz_status pq_reader_fields(const pq_reader *r, fz_arena *a, pq_field **fields, uint32_t *n, fz_error *err) FZ_MUST_USE;
+void pq_reader_free(pq_reader *r);               /* NULL is allowed */
 #endif

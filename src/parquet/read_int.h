@@ -13,6 +13,7 @@ typedef struct pq_node {               /* a schema element in its tree */
     fz_sv name;
     int32_t type, type_length, repetition, converted, scale, precision, field_id; /* type -1: group; others -1: not given */
     int32_t logical;                   /* number in the LogicalType union; 0: none */
+    bool utc;                          /* TIMESTAMP: isAdjustedToUTC */
     int8_t unit;                       /* TIME, TIMESTAMP: 1 ms, 2 us, 3 ns */
     uint32_t n_children, first, leaf;  /* first: index of the first child (children are linked by next); leaf: index of the first leaf below */
     uint32_t next;                     /* next sibling; 0: none */
@@ -68,5 +69,6 @@ fz_status pq_values_append_indices(pq_values *v, const uint8_t *p, size_t n, uin
 fz_status pq_chunk_read(pq_reader *r, uint32_t group, uint32_t leaf, fz_arena *a, pq_levels *out, fz_error *err) FZ_MUST_USE;
 /* Dense values as a vector of the wanted type (flat, or dictionary form). */
 fz_status pq_values_convert(const pq_node *node, pq_values *v, const pq_field *wanted, fz_arena *a, col_vec **out, fz_error *err) FZ_MUST_USE;
+bool pq_two_level(const pq_node *list, const pq_node *rep); /* the repeated node below a list is its element */
 static inline fz_status pq_corrupt(fz_error *err, const char *what) { return fz_fail(err, FZ_FATAL, "parquet.corrupt", "damaged Parquet file: %s", what); }
 #endif
