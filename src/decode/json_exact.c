@@ -173,7 +173,7 @@ static bool convert_array(json_decoder *d, js_col *c) {
     for (;;) {
         if (!js_next(p)) return false;
         if (p->cur == JT_END_ARRAY) break;
-        if (p->cur == JT_NONE) return js_error(p, "Unexpected end-of-input");
+        if (p->ended) return js_error(p, "Unexpected end-of-input"); /* Flink would not come back */
         if (!convert_nullable(d, &c->child[0])) return false;
     }
     js_put_array(c);
@@ -186,7 +186,7 @@ static bool convert_map(json_decoder *d, js_col *c) {
     for (;;) {
         if (!js_next(p)) return false;
         if (p->cur == JT_END_OBJECT) break;
-        if (p->cur == JT_NONE) return js_error(p, "Unexpected end-of-input");
+        if (p->ended) return js_error(p, "Unexpected end-of-input"); /* Flink would not come back */
         if (!convert_nullable(d, &c->child[0])) return false;
         if (!js_next(p) || !convert_nullable(d, &c->child[1])) return false;
     }
@@ -202,7 +202,7 @@ static bool skip_to_next(js_parser *p) {
             if (!js_next(p)) return false;
             if (p->cur == JT_END_OBJECT || p->cur == JT_END_ARRAY) open--;
             else if (p->cur == JT_START_OBJECT || p->cur == JT_START_ARRAY) open++;
-            else if (p->cur == JT_NONE) return js_error(p, "Unexpected end-of-input");
+            else if (p->ended) return js_error(p, "Unexpected end-of-input");
         }
     return js_next(p);
 }

@@ -124,6 +124,7 @@ typedef struct js_parser {
     size_t ptr, end;
     js_token cur, pending;                   /* pending: the value that was read together with its name */
     bool incomplete;                         /* cur is a string whose end has not been read */
+    bool ended;                              /* the last js_next met the end of the input */
     uint32_t depth;
     uint8_t type[FZ_MAX_JSON_DEPTH + 2];     /* 'r', 'o', 'a' */
     int32_t index[FZ_MAX_JSON_DEPTH + 2];
@@ -136,7 +137,7 @@ typedef struct js_parser {
 
 void js_parser_start(js_parser *p, const uint8_t *in, size_t n);
 void js_parser_free(js_parser *p);
-/* The next token into p->cur (JT_NONE: end of input). false: an error; p->msg says which, p->ptr where. The parser may be asked
+/* The next token into p->cur (JT_NONE: end of input, or a value that could not be read before). false: an error; p->msg says which, p->ptr where. The parser may be asked
  * again after an error: it goes on where it stands, as Jackson's does. */
 bool js_next(js_parser *p);
 /* Text of the current token (Jackson's getText); for strings it reads to the end. *out has p NULL for JT_NONE. */

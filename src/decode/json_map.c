@@ -32,6 +32,7 @@ static int by_order(const void *a, const void *b) {
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
+static bool null_at(const js_col *k, uint32_t i) { return k->valid && !k->valid[i]; }
 static fz_sv key_at(const js_col *k, uint32_t i) { return (fz_sv){k->bytes + k->off[i], k->off[i + 1] - k->off[i]}; }
 
 /* Entries without repeated keys; open addressing over the entries found so far. */
@@ -39,8 +40,12 @@ static uint32_t unique(const js_col *keys, uint32_t base, uint32_t n, entry *e, 
     uint32_t m = 0;
     for (uint32_t i = 0; i < n; i++) {
         fz_sv k = key_at(keys, base + i);
-        uint32_t h = key_hash(k.p, k.n), s = h & mask;
-        while (table[s] && !(e[table[s] - 1].hash == h && fz_sv_eq(key_at(keys, e[table[s] - 1].key), k))) s = (s + 1) & mask;
+        bool null = null_at(keys, base + i); /* after an error in the middle of an entry; its hash is 0 in Java */
+        uint32_t h = null ? 0 : key_hash(k.p, k.n), s = h & mask;
+        for (; table[s]; s = (s + 1) & mask) {
+            const entry *x = &e[table[s] - 1];
+            if (x->hash == h && null_at(keys, x->key) == null && fz_sv_eq(key_at(keys, x->key), k)) break;
+        }
         if (table[s]) {
             e[table[s] - 1].value = base + i;
             continue;

@@ -19,6 +19,13 @@ bool js_error(js_parser *p, const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(p->msg, sizeof p->msg, fmt, ap);
     va_end(ap);
+    /* It may quote the document: one line of well-formed text is what comes out. */
+    size_t n = strlen(p->msg);
+    for (size_t i = 0; i < n;) {
+        size_t at = i;
+        uint32_t c = fz_utf8_next(p->msg, n, &i);
+        if (c == 0xfffd || c < 0x20 || c == 0x7f) memset(p->msg + at, '?', i - at);
+    }
     return false;
 }
 
@@ -27,7 +34,7 @@ void js_parser_start(js_parser *p, const uint8_t *in, size_t n) {
     p->ptr = 0;
     p->end = n;
     p->cur = p->pending = JT_NONE;
-    p->incomplete = false;
+    p->incomplete = p->ended = false;
     p->depth = 0;
     p->type[0] = 'r';
     p->index[0] = -1;
@@ -497,6 +504,7 @@ bool js_next(js_parser *p) {
     if (at_end) {
         if (p->depth) return js_error(p, "Unexpected end-of-input: expected close marker for %s", context_name(p));
         p->cur = JT_NONE;
+        p->ended = true;
         return true;
     }
     if (c == ']' || c == '}') return close_scope(p, c);

@@ -76,14 +76,14 @@ static bool scalar(js_parser *p, bool decimals, fz_buf *out) {
     fz_sv s;
     if (!js_text(p, &s)) return false;
     if (p->cur == JT_STRING) quote(out, s);
-    else if (p->cur == JT_FLOAT && decimals) return decimal_text(p, s, out);
     else if (p->cur == JT_FLOAT) {
         double v;
         char t[NT_TEXT_MAX];
         if (!nt_parse_double(s, &v)) return js_error(p, "not a number");
         size_t n = nt_double_text(v, t);
-        if (v - v == 0) fz_buf_append(out, t, n);
-        else quote(out, (fz_sv){t, n});
+        if (v - v != 0) quote(out, (fz_sv){t, n});
+        else if (decimals) return decimal_text(p, s, out);
+        else fz_buf_append(out, t, n);
     } else if (s.n == 2 && s.p[0] == '-' && s.p[1] == '0') fz_buf_putc(out, '0');
     else fz_buf_append(out, s.p, s.n);
     return true;
