@@ -36,6 +36,8 @@ int cli_audit(const cli_args *a);
 int cli_inspect(const cli_args *a);
 int cli_options(const cli_args *a);
 
+bool cli_terminated(void); /* SIGTERM has come: a shell ends instead of asking for more */
+
 /* Settings of the process: the file of --config. */
 fz_status cli_load_config(const cli_args *a, conf **out, fz_error *err) FZ_MUST_USE;
 /* Runs a script file in a session. Errors are printed. Returns the exit code. */

@@ -44,7 +44,7 @@ static void put_table(const char *title, const char *doc, const fz_option *t) {
 
 static void settings(void) {
     puts("\n## Settings\n\nIn `config.yaml` or by `SET 'key' = 'value'`.");
-    put_table("Settings", NULL, conf_options());
+    put_table("Keys", NULL, conf_options());
 }
 
 static void connectors(void) {

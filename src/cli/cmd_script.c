@@ -16,6 +16,7 @@ void cli_print_error(const char *file, const fz_error *err) {
 fz_status cli_load_config(const cli_args *a, conf **out, fz_error *err) {
     conf *c = conf_new();
     fz_status rc = a->config ? conf_load_yaml(c, a->config, err) : FZ_OK;
+    if (rc == FZ_OK) rc = ses_check_settings(c, err);
     if (rc != FZ_OK) {
         conf_free(c);
         return rc;
@@ -55,7 +56,7 @@ int cli_run_file(ses_session *s, const char *path, bool init_only) {
         fz_buf_free(&b);
         return JOB_USAGE;
     }
-    ses_script script = {.name = path, .text = b.len ? (const char *)b.data : "", .len = b.len, .init_only = init_only};
+    ses_script script = {.name = strcmp(path, "-") == 0 ? NULL : path, .text = b.len ? (const char *)b.data : "", .len = b.len, .init_only = init_only};
     fz_status rc = ses_run(s, &script, &code, &err);
     if (rc != FZ_OK) cli_print_error(path, &err);
     fz_buf_free(&b);

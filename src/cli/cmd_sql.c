@@ -17,16 +17,15 @@ static bool blank(const fz_buf *b) {
 /* Errors are printed and the shell goes on; the code is that of the last statement when input is no terminal. */
 static int execute(ses_session *s, const fz_buf *b) {
     fz_error err = {0};
-    job_reset_stop();
     int code = cli_run_text(s, NULL, (const char *)b->data, b->len, &err);
-    job_reset_stop();
+    if (!cli_terminated()) job_reset_stop(); /* an interrupt ends the statement, not the shell */
     if (ses_wants_clear(s)) fputs("\033[H\033[2J", stdout);
     fflush(stdout);
     return code;
 }
 
 /* Reads one more line; false: the end of input. An interrupt drops what was typed. */
-static bool read_line(fz_buf *typed) {
+static bool read_line(fz_buf *typed, bool terminal) {
     char *line = NULL;
     size_t cap = 0;
     errno = 0;
@@ -35,6 +34,10 @@ static bool read_line(fz_buf *typed) {
     if (n > 0) fz_buf_append(typed, line, (size_t)n);
     free(line); /* getline's own allocation */
     if (!interrupted) return n > 0;
+    if (!terminal || cli_terminated()) {
+        typed->len = 0;
+        return false;
+    }
     clearerr(stdin);
     job_reset_stop();
     typed->len = 0;
@@ -46,12 +49,12 @@ static int shell(ses_session *s, bool terminal) {
     fz_buf typed = {0};
     int code = JOB_DONE;
     if (terminal) fputs(banner, stdout);
-    while (!ses_wants_quit(s)) {
+    while (!ses_wants_quit(s) && !cli_terminated()) {
         if (terminal) {
             fputs(blank(&typed) ? "frazil> " : "      > ", stdout);
             fflush(stdout);
         }
-        if (!read_line(&typed)) break;
+        if (!read_line(&typed, terminal)) break;
         if (blank(&typed)) typed.len = 0;
         if (!typed.len || !sql_complete((const char *)typed.data, typed.len)) continue;
         code = execute(s, &typed);

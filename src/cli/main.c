@@ -130,8 +130,11 @@ static int parse_option(const command *c, cli_args *a, char **argv, int argc, in
     return argv[0][0] == '-' && argv[0][1] ? complain("unknown option", argv[0]) : positional(c, a, argv[0]);
 }
 
+static volatile sig_atomic_t terminated;
+bool cli_terminated(void) { return terminated; }
+
 static void on_signal(int sig) {
-    (void)sig;
+    if (sig == SIGTERM) terminated = 1;
     job_request_stop();
 }
 

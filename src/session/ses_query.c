@@ -66,6 +66,37 @@ static const char *pipeline_name(const ses_session *s) {
     return slash ? slash + 1 : s->script_name;
 }
 
+static bool reads_replayable(const sql_plan *p) {
+    const char *connector = p->kind == SQL_P_SCAN && p->table->kind == SQL_T_CONNECTOR ? fz_pair_get(p->table->options, p->table->n_options, "connector") : NULL;
+    if (connector && strcmp(connector, "kafka") == 0) return true;
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        if (reads_replayable(p->inputs[i])) return true;
+    return false;
+}
+
+/* Positions are filed under pipeline and table: another query under the same pair would find the records taken already, and read nothing. The same
+ * statement once more is no such thing: it goes on. */
+static fz_status check_written(const ses_session *s, const job_insert *v, const sql_stmt *st, const char *pipeline, fz_error *err) {
+    bool other = false;
+    if (!reads_replayable(v->plan)) return FZ_OK;
+    for (uint32_t i = 0; i < s->n_written; i++) {
+        const struct ses_written *w = &s->written[i];
+        if (strcmp(w->pipeline, pipeline) != 0 || strcmp(w->target, v->target_text) != 0) continue;
+        if (strcmp(w->text, st->text) == 0) return FZ_OK;
+        other = true;
+    }
+    if (!other) return FZ_OK;
+    fz_fail(err, FZ_USER, "sql.second-insert", "pipeline '%s' has another INSERT into %s in this session; what that one has read, this one would not read again", pipeline, v->target_text);
+    fz_hint(err, "put both into one statement set, or SET 'pipeline.name' in between");
+    return ses_fail_at(err, st->pos);
+}
+
+static void remember_written(ses_session *s, const job_insert *v, const sql_stmt *st, const char *pipeline) {
+    if (!reads_replayable(v->plan)) return;
+    FZ_GROW(s->written, s->n_written, s->cap_written);
+    s->written[s->n_written++] = (struct ses_written){fz_strdup(pipeline), fz_strdup(v->target_text), fz_strdup(st->text)};
+}
+
 fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_error *err) {
     job_insert *v = FZ_ANEWN(s->arena, job_insert, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -74,11 +105,14 @@ fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_er
         FZ_TRY(ses_bind_insert(s, inserts[i], &plan, &target, err));
         v[i] = (job_insert){.plan = plan, .catalog = target->catalog, .target = target->ident, .target_text = target->table.path, .pos = inserts[i]->pos};
     }
+    const char *pipeline = pipeline_name(s);
+    for (uint32_t i = 0; i < n; i++) FZ_TRY(check_written(s, &v[i], inserts[i], pipeline, err));
+    for (uint32_t i = 0; i < n; i++) remember_written(s, &v[i], inserts[i], pipeline);
     conf_warn_no_meaning(s->settings);
     sql_settings settings = ses_sql_settings(s);
     ses_feed *feed = ses_feed_new(s);
     ex_feed calls = ses_feed_calls(feed);
-    job_spec spec = {.name = pipeline_name(s), .settings = s->settings, .sql = &settings, .n_inserts = n, .inserts = v, .feed = &calls};
+    job_spec spec = {.name = pipeline, .settings = s->settings, .sql = &settings, .n_inserts = n, .inserts = v, .feed = &calls};
     job_report report = {0};
     fz_status rc = job_run(&spec, &report, err);
     ses_feed_free(feed);

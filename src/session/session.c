@@ -1,5 +1,6 @@
 /* The session's life and the walk over a script's statements. See session.h. */
 #include "session/session_int.h"
+#include "col/tz.h"
 #include "job/job.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,12 @@ void ses_free(ses_session *s) {
     if (!s) return;
     while (s->n_tables) ses_remove_table(s, s->tables[s->n_tables - 1]);
     for (uint32_t i = 0; i < s->n_catalogs; i++) ses_catalog_free(s->catalogs[i]);
+    for (uint32_t i = 0; i < s->n_written; i++) {
+        fz_free(s->written[i].pipeline);
+        fz_free(s->written[i].target);
+        fz_free(s->written[i].text);
+    }
+    fz_free(s->written);
     fz_free(s->catalogs);
     fz_free(s->tables);
     fz_free(s->catalog);
@@ -52,7 +59,7 @@ static void local_zone(char *out, size_t cap) {
             if (zone) zone += strlen("zoneinfo/");
         }
     }
-    snprintf(out, cap, "%s", zone && *zone && strlen(zone) < cap ? zone : "UTC");
+    snprintf(out, cap, "%s", zone && tz_find(fz_sv_of(zone)) && strlen(zone) < cap ? zone : "UTC");
 }
 
 const char *ses_time_zone(ses_session *s) {
@@ -71,9 +78,18 @@ fz_status ses_fail_at(fz_error *err, sql_pos pos) {
     return err ? err->cls : FZ_FATAL;
 }
 
+static fz_status check_zone(const char *zone, fz_error *err) {
+    if (!zone || strcmp(zone, "default") == 0 || tz_find(fz_sv_of(zone))) return FZ_OK;
+    fz_fail(err, FZ_USER, "option.invalid", "'table.local-time-zone': there is no time zone '%s'", zone);
+    return fz_hint(err, "write an IANA name such as Asia/Tokyo, or an offset such as +09:00");
+}
+
+fz_status ses_check_settings(const conf *c, fz_error *err) { return check_zone(conf_get(c, "table.local-time-zone"), err); }
+
 static fz_status run_set(ses_session *s, const sql_stmt *st, fz_error *err) {
     if (st->kind == SQL_S_RESET) return conf_reset(s->settings, st->key, err);
     if (!st->key) return ses_list_settings(s, err);
+    if (strcmp(st->key, "table.local-time-zone") == 0) FZ_TRY(check_zone(st->value, err));
     FZ_TRY(conf_set(s->settings, st->key, st->value, err));
     fz_log_level level;
     if (strcmp(st->key, "frazil.log.level") == 0 && fz_log_parse_level(st->value, &level)) fz_log_set_level(level);

@@ -43,6 +43,8 @@ fz_status ses_run(ses_session *s, const ses_script *script, int *exit_code, fz_e
 bool ses_wants_quit(const ses_session *s); /* QUIT or EXIT was executed */
 bool ses_wants_clear(ses_session *s);      /* CLEAR was executed since the last call */
 const conf *ses_settings(const ses_session *s);
+/* What conf cannot check by itself: the time zone. For config.yaml; SET is checked by the session. USER "option.invalid". */
+fz_status ses_check_settings(const conf *c, fz_error *err) FZ_MUST_USE;
 
 /* An Iceberg table by the text of its name ("a.b.c", "`x`.y"), for commands that name a table. The catalog stays the session's; the caller frees the table. */
 fz_status ses_open_table(ses_session *s, const char *name, cat_catalog **catalog, cat_table **out, fz_error *err) FZ_MUST_USE;

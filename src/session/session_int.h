@@ -40,6 +40,8 @@ struct ses_session {
     char *catalog, *database;        /* current */
     char time_zone[64];
     bool quit, clear;
+    struct ses_written { char *pipeline, *target, *text; } *written; /* INSERTs from replayable sources that this session has run */
+    uint32_t n_written, cap_written;
     /* of the statement under way */
     fz_arena *arena;                 /* NULL once something keeps it */
     ses_iceberg *loaded;

@@ -253,7 +253,11 @@ static fz_status refuse_statement(parser *p) {
         p->t++;
         return fail_expected(p, "STATEMENT SET BEGIN");
     }
-    return fail_expected(p, "a statement");
+    static const fz_option words[] = {{.name = "SELECT"}, {.name = "INSERT"}, {.name = "CREATE"}, {.name = "DROP"}, {.name = "SHOW"}, {.name = "DESCRIBE"}, {.name = "EXPLAIN"},
+                                      {.name = "RESET"}, {.name = "VALUES"}, {.name = "STATEMENT"}, {.name = NULL}};
+    const char *near = p->t->kind == TK_WORD ? fz_option_nearest(words, p->t->text) : NULL;
+    fail_expected(p, "a statement");
+    return near ? fz_hint(p->err, "did you mean %s?", near) : FZ_USER;
 }
 
 static fz_status parse_command(parser *p, sql_stmt *s) {
