@@ -177,7 +177,7 @@ static uint32_t add_entry(js_col *c, const char *p, size_t n, uint64_t h) {
         c->off = fz_arena_realloc(c->a, c->off, (c->cap_off + 1) * sizeof *c->off, (c->cap_off * 2 + 1) * sizeof *c->off);
         c->cap_off *= 2;
     }
-    if (c->cap_bytes - c->n_bytes < n) js_col_grow_bytes(c, n);
+    if (c->cap_bytes - c->n_bytes < n + 64) js_col_grow_bytes(c, n + 64); /* 64 bytes to spare: the fast path reads past an entry */
     if (n) memcpy(c->bytes + c->n_bytes, p, n);
     c->n_bytes += n;
     c->dict->hash[c->n_dict] = h;

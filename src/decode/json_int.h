@@ -70,6 +70,7 @@ void js_col_grow_bytes(js_col *c, size_t more);
 void js_put_null(js_col *c);
 void js_put_from(js_col *c, const js_col *src, uint32_t i);   /* value i of a column of the same type */
 void js_put_dict(js_col *c, const char *p, size_t n);         /* top-level text while use_dict */
+static inline void js_put_same(js_col *c);                    /* the entry of the row before once more */
 void js_put_map(js_col *c);                                   /* closes a MAP: entries since the last close, put in order */
 
 static inline void js_room(js_col *c) {
@@ -84,6 +85,7 @@ static inline void js_put_i64(js_col *c, int64_t v) { js_room(c); js_valid(c); c
 static inline void js_put_f32(js_col *c, float v) { js_room(c); js_valid(c); c->f32[c->len++] = v; }
 static inline void js_put_f64(js_col *c, double v) { js_room(c); js_valid(c); c->f64[c->len++] = v; }
 static inline void js_put_dec(js_col *c, col_i128 v) { js_room(c); js_valid(c); c->i128[c->len++] = v; }
+static inline void js_put_same(js_col *c) { js_room(c); js_valid(c); c->idx[c->len++] = c->last; }
 /* Room for n more bytes and 64 to spare, so that vectors may be stored past the end. */
 static inline char *js_bytes_room(js_col *c, size_t n) {
     if (__builtin_expect(c->cap_bytes - c->n_bytes < n + 64, 0)) js_col_grow_bytes(c, n + 64);
@@ -177,6 +179,9 @@ struct js_fast *js_fast_new(void);
 void js_fast_free(struct js_fast *f);
 /* true: the record has become a row. false: nothing has happened, ask js_exact. */
 bool js_fast_row_base(json_decoder *d, const uint8_t *in, size_t n);
+#if defined(__x86_64__) && (!defined(__clang__) || defined(__AVX2__))
+#define JS_HAVE_AVX2 1
+#endif
 bool js_fast_row_avx2(json_decoder *d, const uint8_t *in, size_t n);
 js_fast_fn js_fast_pick(void); /* the best that this processor can run */
 
