@@ -89,7 +89,9 @@ typedef struct ex_kernel_entry { sql_kernel id; ex_kernel run; } ex_kernel_entry
 extern const ex_kernel_entry ex_kernels_temporal[]; /* fn_temporal.c */
 extern const ex_kernel_entry ex_kernels_logic[];    /* fn_logic.c */
 extern const ex_kernel_entry ex_kernels_number[];   /* fn_number.c */
+extern const ex_kernel_entry ex_kernels_math[];     /* fn_math.c */
 extern const ex_kernel_entry ex_kernels_text[];     /* fn_text.c */
+extern const ex_kernel_entry ex_kernels_search[];   /* fn_search.c */
 extern const ex_kernel_entry ex_kernels_nested[];   /* fn_nested.c */
 ex_kernel ex_kernel_of(sql_kernel id);
 

@@ -1,0 +1,98 @@
+/* ORDER BY: all rows are kept until the input ends. */
+#include "exec/query_int.h"
+#include <stdlib.h>
+
+typedef struct sort_row { uint32_t batch, row; uint64_t number; } sort_row;
+typedef struct sort_batch { col_batch *b; col_vec **keys; } sort_batch;
+typedef struct sort_state {
+    const sql_plan *plan;
+    ex_exprs keys;
+    sort_batch *batches;
+    uint32_t n_batches, cap_batches;
+    sort_row *rows;
+    size_t n_rows, cap_rows, at;
+    uint64_t number;
+    bool sorted;
+} sort_state;
+
+static int compare_rows(const void *x, const void *y, void *cx) {
+    const sort_row *a = x, *b = y;
+    const sort_state *s = cx;
+    for (uint32_t k = 0; k < s->plan->n_exprs; k++) {
+        const col_vec *va = s->batches[a->batch].keys[k], *vb = s->batches[b->batch].keys[k];
+        bool na = col_is_null(va, a->row), nb = col_is_null(vb, b->row);
+        if (na && nb) continue;
+        if (na != nb) return (na == s->plan->nulls_first[k]) ? -1 : 1;
+        int c = col_compare(va, a->row, vb, b->row);
+        if (c) return s->plan->desc[k] ? -c : c;
+    }
+    return a->number < b->number ? -1 : a->number > b->number; /* equal keys stay in the order they came in */
+}
+
+static void add_batch(sort_state *s, col_batch *b, const ex_result *keys) {
+    FZ_GROW(s->batches, s->n_batches, s->cap_batches);
+    s->batches[s->n_batches] = (sort_batch){b, keys->cols};
+    for (uint32_t i = 0; i < keys->n_rows; i++) {
+        FZ_GROW(s->rows, s->n_rows, s->cap_rows);
+        s->rows[s->n_rows++] = (sort_row){s->n_batches, keys->row[i], s->number++};
+    }
+    s->n_batches++;
+}
+
+static fz_status fill(ex_op *op, sort_state *s, fz_error *err) {
+    for (;;) {
+        col_batch *b;
+        FZ_TRY(op->inputs[0]->next(op->inputs[0], &b, err));
+        if (!b) break;
+        ex_result keys;
+        fz_status st = ex_exprs_run(op->q, &s->keys, b, &keys, err);
+        if (st != FZ_OK) {
+            col_batch_release(b);
+            return st;
+        }
+        add_batch(s, b, &keys);
+    }
+    if (s->n_rows) qsort_r(s->rows, s->n_rows, sizeof *s->rows, compare_rows, s);
+    s->sorted = true;
+    return FZ_OK;
+}
+
+static fz_status sort_next(ex_op *op, col_batch **out, fz_error *err) {
+    sort_state *s = op->cx;
+    *out = NULL;
+    if (!s->sorted) FZ_TRY(fill(op, s, err));
+    if (s->at == s->n_rows) return FZ_OK;
+    size_t left = s->n_rows - s->at;
+    uint32_t n = left < FZ_BATCH_ROWS ? (uint32_t)left : FZ_BATCH_ROWS;
+    col_batch *b = col_batch_new(op->plan->schema, n);
+    for (uint32_t c = 0; c < b->n_cols; c++) {
+        col_builder *v = col_builder_new(b->arena, op->plan->schema->fields[c].type);
+        for (uint32_t i = 0; i < n; i++) {
+            const sort_row *r = &s->rows[s->at + i];
+            const col_vec *from = s->batches[r->batch].b->cols[c];
+            if (col_is_null(from, r->row)) col_add_null(v);
+            else col_add_from(v, from, r->row);
+        }
+        b->cols[c] = col_builder_finish(v);
+    }
+    s->at += n;
+    *out = b;
+    return FZ_OK;
+}
+
+static void sort_close(ex_op *op) {
+    sort_state *s = op->cx;
+    for (uint32_t i = 0; i < s->n_batches; i++) col_batch_release(s->batches[i].b);
+    fz_free(s->batches);
+    fz_free(s->rows);
+    ex_exprs_free(&s->keys);
+}
+
+void ex_sort_open(ex_op *op) {
+    sort_state *s = FZ_ANEW(op->q->a, sort_state);
+    s->plan = op->plan;
+    s->keys = ex_exprs_new(op->q, op->plan->inputs[0], op->plan->exprs, op->plan->n_exprs);
+    op->cx = s;
+    op->next = sort_next;
+    op->close = sort_close;
+}
