@@ -299,11 +299,9 @@ size_t dt_timestamp_text(int64_t us, int precision, char out[DT_TEXT_MAX]) {
     k += two(out + k, f.minute);
     out[k++] = ':';
     k += two(out + k, f.second);
-    if (precision <= 0 && f.nano == 0) return k;
+    if (precision <= 0) return k;
     out[k++] = '.';
-    size_t least = k + (size_t)(precision > 0 ? precision : 0);
-    for (int32_t unit = 100000000; unit; unit /= 10) out[k++] = (char)('0' + f.nano / unit % 10);
-    while (k > least && out[k - 1] == '0') k--;
+    for (int32_t i = 0, unit = 100000000; i < precision && i < 9; i++, unit /= 10) out[k++] = (char)('0' + f.nano / unit % 10);
     return k;
 }
 
@@ -319,7 +317,7 @@ size_t dt_date_text(int32_t days, char out[DT_TEXT_MAX]) {
 }
 
 size_t dt_time_text(int32_t ms, int precision, char out[DT_TEXT_MAX]) {
-    ms = ms % (int32_t)DT_MS_PER_DAY + (ms < 0 && ms % (int32_t)DT_MS_PER_DAY ? (int32_t)DT_MS_PER_DAY : 0) + (ms > 0 ? ms / (int32_t)DT_MS_PER_DAY * (int32_t)DT_MS_PER_DAY : 0);
+    if (ms < 0) ms = (int32_t)dt_floor_mod(ms, DT_MS_PER_DAY); /* a time after midnight may be beyond 24 hours: Flink leaves it so */
     size_t k = two(out, ms / 3600000);
     out[k++] = ':';
     k += two(out + k, ms / 60000 % 60);

@@ -49,7 +49,7 @@ bool dt_parse_json_date(fz_sv s, int32_t *days);                        /* ISO_L
 bool dt_parse_json_time(fz_sv s, int32_t *ms);                          /* HH:mm:ss[.fraction], cut to seconds as Flink does */
 
 /* Text as Flink's CAST(x AS STRING) has it; no NUL, the length is returned. Years are the last four digits of the year, as in Flink.
- * Timestamps: `precision` digits of fraction, more where the value has more. Times: fraction only where precision > 0, no trailing zeros but one. */
+ * Timestamps: `precision` digits of fraction. Times: fraction only where precision > 0, no trailing zeros but one. */
 size_t dt_timestamp_text(int64_t us, int precision, char out[DT_TEXT_MAX]);
 size_t dt_date_text(int32_t days, char out[DT_TEXT_MAX]);
 size_t dt_time_text(int32_t ms, int precision, char out[DT_TEXT_MAX]);

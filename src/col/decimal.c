@@ -190,7 +190,11 @@ bool dcm_div(col_i128 a, int as, col_i128 b, int bs, int precision, int scale, c
 bool dcm_mod(col_i128 a, int as, col_i128 b, int bs, int precision, int scale, col_i128 *out) {
     int s = as > bs ? as : bs;
     u256 rest, q = div256(raise(a, s - as), raise(b, s - bs), &rest);
-    if (q.hi || q.lo >= upow10(38)) return false;
+    while (q.hi || q.lo >= upow10(38)) { /* the quotient has to be exact in 38 digits, or Java gives up */
+        u256 digit;
+        q = div256(q, (u256){0, 10}, &digit);
+        if (digit.lo) return false;
+    }
     return settle(a < 0, rest, s, precision, scale, out);
 }
 

@@ -58,12 +58,12 @@ bool dcm_parse(fz_sv s, int precision, int scale, col_i128 *out) {
             v += d >= 5;
             break;
         }
+        if (v >= limit / 10) return false;
         v = v * 10 + d;
-        if (v >= limit) return false;
     }
     if (v)
-        for (; seen < keep; seen++)
-            if ((v *= 10) >= limit) return false;
+        for (; seen < keep; seen++, v *= 10)
+            if (v >= limit / 10) return false;
     if (v >= limit) return false;
     *out = o.neg ? -(col_i128)v : (col_i128)v;
     return true;
@@ -112,7 +112,7 @@ static bool parse_short(fz_sv s, int precision, int scale, col_i128 *out) {
         if (!is_space(s.p[i])) return false;
     int change = exp + scale;
     if (n + change > precision) return false;
-    if (change < -38) return *out = 0, true;
+    if (change < -18) return false; /* beyond Flink's table of powers */
     return dcm_rescale(neg ? -v : v, change < 0 ? -change : 0, DCM_MAX_PRECISION, change < 0 ? 0 : change, out);
 }
 

@@ -77,11 +77,7 @@ static bool starts(fz_sv s, size_t i, const char *t, size_t n) { return n <= s.n
 static size_t parse_text(const dt_node *d, fz_sv s, size_t i, dt_parsed *f) {
     uint32_t n;
     const char *const *names = dt_names(d->field, d->style, &n);
-    if (d->style == DT_NARROW && (d->field == DF_MONTH || d->field == DF_DAY_OF_WEEK)) { /* one letter does not tell them apart */
-        dt_node num = {.kind = DN_NUMBER, .field = d->field, .min = 1, .max = 19, .sign = DS_NORMAL};
-        return parse_number(&num, s, i, f);
-    }
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = n; k-- > 0;) { /* of several with one letter Java knows the last */
         size_t len = strlen(names[k]);
         if (starts(s, i, names[k], len)) return set(f, d->field, dt_name_value(d->field, k)) ? i + len : FAIL;
     }
@@ -280,6 +276,7 @@ static bool jdbc_timestamp(fz_sv s, int64_t *us) {
     /* the fields are normalised in the calendar that was in use, and read off as they are */
     int64_t secs = hms[0] * 3600LL + hms[1] * 60LL + hms[2], y, days = sd_days_of(ymd[0], ymd[1], ymd[2]) + dt_floor_div(secs, 86400);
     sd_date_of(days, &y, &m, &d);
+    if (y <= 0) y = 1 - y; /* java.util.Date gives the year of the era */
     if (y < -290000 || y > 290000) return false;
     y32 = (int32_t)y;
     if (d > dt_month_length(y32, m)) return false;

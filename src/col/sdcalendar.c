@@ -23,7 +23,7 @@ static int64_t month_start(bool julian, int64_t year, int64_t month) {
 
 static int64_t choose(int64_t year, int64_t gregorian, int64_t julian) {
     if (year > 1582) return gregorian >= CUTOVER ? gregorian : julian;
-    if (year < 1582) return julian < CUTOVER || gregorian < CUTOVER ? julian : gregorian;
+    if (year < 1582) return julian;
     return gregorian >= CUTOVER ? gregorian : julian;
 }
 
@@ -121,7 +121,7 @@ bool sd_calendar_ms(const sd_calendar *c, const tz_zone *z, int64_t *ms) {
         int64_t j = by_fields(c, h, true, year) + over, g = by_fields(c, h, false, year) + over;
         days = year == 1582 && (h == BY_DAY_OF_YEAR || h == BY_WEEK) ? j : choose(year, g, j);
     }
-    int64_t local = days * DT_MS_PER_DAY + dt_floor_mod(tod, DT_MS_PER_DAY);
+    int64_t local = (int64_t)((uint64_t)days * (uint64_t)DT_MS_PER_DAY) + dt_floor_mod(tod, DT_MS_PER_DAY); /* wraps around, as in Java */
     int64_t off = c->stamp[SF_ZONE] ? c->v[SF_ZONE] : tz_offset_of_local_legacy(z, dt_floor_div(local, 1000)) * 1000LL;
     *ms = local - off;
     return true;

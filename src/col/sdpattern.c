@@ -235,13 +235,19 @@ static bool parse_field(const sd_node *d, bool counted, fz_sv s, size_t *i, sd_c
     return true;
 }
 
+/* Whether a field ends the digits of the one before it: one that is a number itself does. */
+static bool ends_run(const sd_node *next) {
+    if (!next->letter) return false;
+    return strchr("ML", next->letter) ? next->n <= 2 : !strchr("GEazZX", next->letter);
+}
+
 bool sd_pattern_parse(const sd_pattern *p, fz_sv s, const tz_zone *z, int64_t *ms) {
     sd_calendar c = {0};
     size_t i = 0;
     for (uint32_t k = 0; k < p->n; k++) {
         const sd_node *d = &p->v[k];
         if (d->letter) {
-            bool counted = k + 1 < p->n && p->v[k + 1].letter;
+            bool counted = k + 1 < p->n && ends_run(&p->v[k + 1]);
             if (!parse_field(d, counted, s, &i, &c)) return false;
         } else {
             if (d->len > s.n - i || memcmp(s.p + i, p->text.data + d->at, d->len) != 0) return false;

@@ -80,7 +80,10 @@ static bool region_id(fz_sv id) {
         bool alpha = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
         if (!alpha && (i == 0 || (digit(c) < 0 && !strchr("/_+-~", c)))) return false;
     }
-    return !fz_sv_eq(id, FZ_SV("EST")) && !fz_sv_eq(id, FZ_SV("MST")) && !fz_sv_eq(id, FZ_SV("HST"));
+    static const char *const not_java[] = {"EST", "MST", "HST", "ROC", "localtime", "posixrules", "Factory"};
+    for (size_t i = 0; i < sizeof not_java / sizeof *not_java; i++)
+        if (fz_sv_eq(id, fz_sv_of(not_java[i]))) return false;
+    return true;
 }
 
 static bool load_region(fz_sv id, tz_zone *z) {
