@@ -22,6 +22,7 @@ typedef struct av_out {
     int64_t rows;           /* in the open block */
     ice_avro_codec codec;
     uint8_t sync[16];
+    uint64_t raw, packed;   /* bytes of the blocks written so far, before and after the codec */
     void *packer;           /* of the codec, made at the first block */
 } av_out;
 /* meta: header entries beside avro.codec; avro.schema is among them. seed makes the sync marker. */

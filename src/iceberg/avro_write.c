@@ -83,6 +83,8 @@ static fz_status flush(av_out *o, fz_error *err) {
     av_put_bytes(&o->file, data, n);
     fz_buf_append(&o->file, o->sync, 16);
     fz_buf_free(&packed);
+    o->raw += o->block.len;
+    o->packed += n;
     o->block.len = 0;
     o->rows = 0;
     return FZ_OK;

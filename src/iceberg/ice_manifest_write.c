@@ -348,7 +348,14 @@ fz_status ice_manifest_writer_add(ice_manifest_writer *w, const ice_entry *e, fz
     return av_row(&w->out, err);
 }
 
-size_t ice_manifest_writer_bytes(const ice_manifest_writer *w) { return w->out.file.len + w->out.block.len; }
+
+/* The open block counts as if it were packed as well as those before it (four to one at first). */
+size_t ice_manifest_writer_bytes(const ice_manifest_writer *w) {
+    const av_out *o = &w->out;
+    uint64_t open = o->raw ? o->block.len * o->packed / o->raw : o->codec == ICE_AVRO_NULL ? o->block.len : o->block.len / 4;
+    return o->file.len + (size_t)open;
+}
+
 uint32_t ice_manifest_writer_entries(const ice_manifest_writer *w) { return w->entries; }
 
 fz_status ice_manifest_writer_finish(ice_manifest_writer *w, fz_arena *a, fz_buf *out, ice_manifest_file *file, fz_error *err) {

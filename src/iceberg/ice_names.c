@@ -5,7 +5,6 @@
 char *ice_location_trim(fz_arena *a, const char *location) {
     size_t n = strlen(location);
     while (n > 0 && location[n - 1] == '/' && !(n >= 3 && memcmp(location + n - 3, "://", 3) == 0)) n--;
-    /* "file:///": what is left after the authority's slashes is the root itself */
     return fz_arena_strndup(a, location, n);
 }
 

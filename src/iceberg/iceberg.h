@@ -229,7 +229,7 @@ typedef struct ice_manifest_writer ice_manifest_writer;
 ice_manifest_writer *ice_manifest_writer_new(const ice_schema *schema, const ice_spec *spec, const ice_type *const *types,
                                              int32_t content, int64_t snapshot_id, ice_avro_codec codec);
 fz_status ice_manifest_writer_add(ice_manifest_writer *w, const ice_entry *e, fz_error *err) FZ_MUST_USE;
-size_t ice_manifest_writer_bytes(const ice_manifest_writer *w); /* encoded so far (open block uncompressed): for target sizes */
+size_t ice_manifest_writer_bytes(const ice_manifest_writer *w); /* size so far (the open block estimated): for target sizes */
 uint32_t ice_manifest_writer_entries(const ice_manifest_writer *w);
 /* The whole file into out; file (in a): everything but path, added_snapshot_id = the writer's snapshot, sequence ICE_NONE. Frees w in any case. */
 fz_status ice_manifest_writer_finish(ice_manifest_writer *w, fz_arena *a, fz_buf *out, ice_manifest_file *file, fz_error *err) FZ_MUST_USE;
@@ -426,7 +426,7 @@ fz_status ice_snapshot_manifests(fz_arena *a, const ice_snapshot *s, const ice_i
 
 /* ================================================ names and locations ================================================ */
 
-/* Copy without trailing slashes ("s3://b/t/" -> "s3://b/t"; "file:///" stays). */
+/* Copy without trailing slashes ("s3://b/t/" -> "s3://b/t"), but those of "scheme://". */
 char *ice_location_trim(fz_arena *a, const char *location);
 /* write.data.path (then the older keys), else <location>/data; write.metadata.path, else <location>/metadata. */
 char *ice_data_location(fz_arena *a, const ice_metadata *m);

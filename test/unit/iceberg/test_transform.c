@@ -156,7 +156,7 @@ static col_vec *sample(fz_arena *a, const col_type *t) {
     static const int64_t numbers[] = {0, 34, -34, -1, 2000000000, -719162};
     for (int i = 0; i < 12; i++) {
         if (i % 5 == 4) col_add_null(b);
-        else if (col_is_varlen(t->kind)) col_add_bytes(b, texts[i % 6], t->kind == COL_BINARY ? 4 : strlen(texts[i % 6]));
+        else if (col_is_varlen(t->kind)) col_add_bytes(b, t->kind == COL_BINARY ? "\xff\0ab" : texts[i % 6], t->kind == COL_BINARY ? 4 : strlen(texts[i % 6]));
         else if (t->kind == COL_DECIMAL) col_add_dec(b, numbers[i % 6]);
         else col_add_i64(b, col_width(t->kind) == 8 ? numbers[i % 6] * 1000003 : t->kind == COL_TIME ? (numbers[i % 6] & 0xffff) : numbers[i % 6]);
     }
