@@ -7,7 +7,7 @@ typedef struct ops_grid {
     const char *section;          /* headline, and the key "section" */
     uint32_t n_columns;
     const char *const *columns;
-    const bool *numeric;          /* right-aligned; bare in JSON */
+    const bool *numeric;          /* (and booleans) right-aligned; bare in JSON */
     fz_arena *a;
     uint32_t n_cells, cap_cells;
     const char **cells;           /* heap; NULL is SQL's NULL */

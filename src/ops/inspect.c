@@ -40,7 +40,7 @@ static const char *count_in(const ice_snapshot *s, const char *key) {
 
 static void snapshots(const ice_metadata *m, fz_arena *a, ops_format format, fz_buf *out) {
     GRID(g, a, "snapshots", {"snapshot_id", true}, {"parent_id", true}, {"sequence", true}, {"committed_at", false}, {"operation", false}, {"added_files", true}, {"added_rows", true},
-         {"total_rows", true}, {"pipeline", false}, {"checkpoint", true}, {"current", false});
+         {"total_rows", true}, {"pipeline", false}, {"checkpoint", true}, {"current", true});
     for (uint32_t i = 0; i < m->n_snapshots; i++) {
         const ice_snapshot *s = &m->snapshots[i];
         ops_grid_i64(&g, s->id);
@@ -54,7 +54,7 @@ static void snapshots(const ice_metadata *m, fz_arena *a, ops_format format, fz_
         ops_grid_text(&g, count_in(s, "total-records"));
         ops_grid_text(&g, fz_pair_get(s->summary, s->n_summary, JOB_KEY_PIPELINE));
         ops_grid_text(&g, count_in(s, JOB_KEY_CHECKPOINT));
-        ops_grid_text(&g, s->id == m->current_snapshot_id ? "*" : "");
+        ops_grid_text(&g, s->id == m->current_snapshot_id ? "true" : "false");
     }
     ops_grid_render(&g, format, out);
 }
