@@ -153,10 +153,11 @@ static void check_step(audit *x, audit_step *p) {
         if (added != (uint64_t)p->added_rows)
             audit_fail(x, "audit.added", "snapshot %lld: its ranges added %llu rows; its manifests have %lld", (long long)p->s->id, (unsigned long long)added, (long long)p->added_rows);
     }
-    if (p->s->operation && strcmp(p->s->operation, "replace") == 0 && p->added_rows != p->removed_rows)
+    bool replace = p->s->operation && strcmp(p->s->operation, "replace") == 0;
+    if (replace && p->added_rows != p->removed_rows)
         audit_warn(x, "audit.replace", "snapshot %lld (replace) took away %lld rows and added %lld; only applied deletes explain that", (long long)p->s->id, (long long)p->removed_rows,
                    (long long)p->added_rows);
-    else if (!p->ours && !is_append(p->s))
+    else if (!p->ours && !replace && !is_append(p->s))
         audit_warn(x, "audit.foreign", "snapshot %lld (%s) of another writer took away %lld rows and added %lld", (long long)p->s->id, p->s->operation ? p->s->operation : "no operation",
                    (long long)p->removed_rows, (long long)p->added_rows);
 }

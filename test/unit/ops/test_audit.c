@@ -419,7 +419,7 @@ static void test_compaction(void **state) {
     PASSES();
     assert_int_equal(verdict.live_files, 3);
     assert_int_equal(verdict.live_rows, 28 + 14);
-    assert_int_equal(verdict.warnings, 0);
+    if (verdict.warnings) fail_msg("%s", audit(OPS_TEXT, false));
 }
 static void test_compaction_loses_rows(void **state) {
     (void)state;
