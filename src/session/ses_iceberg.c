@@ -101,7 +101,8 @@ static fz_status split_options(ses_session *s, const sql_stmt *st, fz_pair **pro
         const fz_pair *o = &st->options[i];
         sql_pos pos = {o->line, o->column};
         if (strcmp(o->key, "connector") == 0)
-            return refuse(pos, "option 'connector' in an Iceberg catalog", "a table of a connector is made with CREATE TEMPORARY TABLE, or in default_catalog", err);
+            return refuse(pos.line ? pos : st->pos, "option 'connector' in an Iceberg catalog",
+                          pos.line ? "a table of a connector is made with CREATE TEMPORARY TABLE, or in default_catalog" : "write LIKE ... (EXCLUDING OPTIONS)", err);
         if (fz_ieq(o->key, "location")) {
             *location = o->value;
             continue;

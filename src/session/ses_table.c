@@ -86,7 +86,7 @@ static fz_status merge_options(ses_session *s, sql_stmt *st, const sql_stmt *bas
     for (uint32_t i = 0; i < base->n_options; i++) {
         bool own = fz_pair_get(st->options, st->n_options, base->options[i].key) != NULL;
         if (own && how == INCLUDING) return like_fail(st, err, "option '%s' exists in the base table already (OVERWRITING OPTIONS replaces it)", base->options[i].key);
-        if (!own) v[n++] = base->options[i];
+        if (!own) v[n++] = (fz_pair){.key = base->options[i].key, .value = base->options[i].value}; /* its position is that of another statement */
     }
     for (uint32_t i = 0; i < st->n_options; i++) v[n++] = st->options[i];
     st->options = v;
@@ -176,6 +176,7 @@ static fz_status create_held(ses_session *s, sql_stmt *st, const ses_path *p, fz
         return ses_fail_at(err, st->name.pos);
     }
     fz_arena *keep = s->arena, *own = NULL;
+    sql_pos pos = st->pos;
     if (st->like) {
         own = fz_arena_new();
         sql_stmt *copy;
@@ -192,6 +193,7 @@ static fz_status create_held(ses_session *s, sql_stmt *st, const ses_path *p, fz
         warn_watermark(st, p);
         keep_table(s, s->arena, p, st);
     } else if (own) {
+        if (err) fz_at(err, pos.line, pos.column); /* positions in the printed definition mean nothing to the reader */
         fz_arena_free(own);
     }
     if (own) s->arena = keep;
