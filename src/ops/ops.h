@@ -31,6 +31,7 @@ typedef struct ops_verdict {
  *   - per commit, added of all its ranges = records of the entries that its manifests add = the summary's added-records;
  *   - every manifest has the entries and rows that its manifest list says;
  *   - what a commit added is live, unless a later snapshot that is no append took it away in a manifest;
+ *   - the partition of every live file lies within its manifest's summary;
  *   - no data file is live twice; lower bounds are not above upper bounds; no commit id appears twice.
  * FZ_OK: the audit was made; v->failures says how it ended. Other statuses: it could not be made (the table's current manifest list
  * cannot be read, say). The report is appended to out. */
