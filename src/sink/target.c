@@ -23,10 +23,6 @@ static fz_status options_of(sink_table *t, fz_error *err) {
         fz_fail(err, FZ_USER, "sink.file-format", "table property 'write.format.default' = '%s': only parquet files are written", format);
         return fz_hint(err, "ALTER the table with another engine, or write to a table of its own");
     }
-    if (ice_property_bool(m, "write.upsert.enabled", false)) {
-        fz_fail(err, FZ_USER, "sink.upsert", "table property 'write.upsert.enabled' = 'true': this build appends only");
-        return fz_hint(err, "remove the property to append");
-    }
     FZ_TRY(compression_of(m, &t->options, err));
     t->options.page_size = (size_t)ice_property_i64(m, "write.parquet.page-size-bytes", 1 << 20);
     t->options.page_rows = (uint32_t)ice_property_i64(m, "write.parquet.page-row-limit", 20000);
