@@ -286,6 +286,15 @@ void dt_pattern_free(dt_pattern *p) {
     fz_free(p);
 }
 
+const dt_pattern *dt_pattern_copy(fz_arena *a, const dt_pattern *p) {
+    dt_pattern *c = FZ_ANEW(a, dt_pattern);
+    *c = *p;
+    c->v = fz_arena_alloc(a, p->n * sizeof *p->v);
+    if (p->n) memcpy(c->v, p->v, p->n * sizeof *p->v);
+    c->text.data = (uint8_t *)fz_arena_strndup(a, p->text.len ? (const char *)p->text.data : "", p->text.len);
+    return c;
+}
+
 static dt_pattern *default_pattern;
 
 static void make_default(void) {

@@ -13,6 +13,8 @@ typedef struct dt_pattern dt_pattern;
 /* USER "datetime.pattern" with Java's reason when the pattern is wrong. The caller frees it. */
 fz_status dt_pattern_new(fz_sv text, dt_pattern **out, fz_error *err) FZ_MUST_USE;
 void dt_pattern_free(dt_pattern *p);
+/* A copy that lives in an arena and must not be freed. */
+const dt_pattern *dt_pattern_copy(fz_arena *a, const dt_pattern *p);
 /* Parses the whole of s. Absent fields are 1970-01-01 00:00:00. false: no match, or impossible values. A zone or offset in the text is checked and ignored. */
 bool dt_pattern_parse(const dt_pattern *p, fz_sv s, dt_fields *out);
 /* TO_TIMESTAMP(s, pattern): the pattern, cut to milliseconds; failing that the JDBC forms yyyy-[m]m-[d]d and yyyy-[m]m-[d]d hh:mm:ss[.f...]. */

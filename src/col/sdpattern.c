@@ -69,6 +69,15 @@ void sd_pattern_free(sd_pattern *p) {
     fz_free(p);
 }
 
+const sd_pattern *sd_pattern_copy(fz_arena *a, const sd_pattern *p) {
+    sd_pattern *c = FZ_ANEW(a, sd_pattern);
+    *c = *p;
+    c->v = fz_arena_alloc(a, p->n * sizeof *p->v);
+    if (p->n) memcpy(c->v, p->v, p->n * sizeof *p->v);
+    c->text.data = (uint8_t *)fz_arena_strndup(a, p->text.len ? (const char *)p->text.data : "", p->text.len);
+    return c;
+}
+
 /* ---- parsing ---- */
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -255,6 +264,14 @@ bool sd_pattern_parse(const sd_pattern *p, fz_sv s, const tz_zone *z, int64_t *m
         }
     }
     return i > 0 && sd_calendar_ms(&c, z, ms);
+}
+
+int32_t sd_to_date(const sd_pattern *p, fz_sv s) {
+    int64_t ms;
+    int32_t y, m, d;
+    if (!sd_pattern_parse(p, s, tz_utc(), &ms)) ms = INT64_MIN;
+    dt_date_of(dt_floor_div(ms, DT_MS_PER_DAY), &y, &m, &d);
+    return dt_java_days(y, m, d);
 }
 
 /* ---- printing ---- */

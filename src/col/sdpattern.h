@@ -13,8 +13,12 @@ typedef struct sd_pattern sd_pattern;
 /* USER "datetime.pattern" when the pattern is wrong. The caller frees it. */
 fz_status sd_pattern_new(fz_sv text, sd_pattern **out, fz_error *err) FZ_MUST_USE;
 void sd_pattern_free(sd_pattern *p);
+/* A copy that lives in an arena and must not be freed. */
+const sd_pattern *sd_pattern_copy(fz_arena *a, const sd_pattern *p);
 /* Parses the beginning of s (what follows is ignored, as in Java) in a zone; milliseconds since the epoch. */
 bool sd_pattern_parse(const sd_pattern *p, fz_sv s, const tz_zone *z, int64_t *ms);
+/* TO_DATE(s, pattern): days; a text that cannot be parsed gives the strange day that Flink gives. */
+int32_t sd_to_date(const sd_pattern *p, fz_sv s);
 void sd_pattern_format(const sd_pattern *p, int64_t ms, const tz_zone *z, fz_buf *out);
 
 /* Days since the epoch of a date in the Julian calendar before 1582-10-15, the Gregorian one after it; months and days may be out of range. */
