@@ -157,6 +157,7 @@ static fz_status data_page(chunk_in *c, const page_header *h, const uint8_t *bod
     const uint8_t *p = body, *def = NULL, *rep = NULL;
     size_t n = (size_t)h->raw;
     uint32_t nv = (uint32_t)h->n_values, n_values = nv, def_n = 0, rep_n = 0;
+    if (!nv) return FZ_OK;
     if (h->type == PQ_PAGE_DATA) {
         if (h->def_encoding != PQ_ENC_RLE || h->rep_encoding != PQ_ENC_RLE) {
             bool counts = (c->node->def && h->def_encoding != PQ_ENC_RLE) || (c->node->rep && h->rep_encoding != PQ_ENC_RLE);

@@ -35,13 +35,14 @@ static int boundary_order(const pq_column *c) { /* 0 unordered, 1 ascending, 2 d
 }
 static void column_index(const pq_column *c, fz_buf *b) {
     const pq_chunk *h = c->chunk;
+    const uint8_t *keys = h->keys.data ? h->keys.data : (const uint8_t *)"";
     tc_out o = tc_out_on(b);
     tc_list(&o, 1, TC_TRUE, h->n_pages);
     for (uint32_t i = 0; i < h->n_pages; i++) tc_e_bool(&o, h->pages[i].null_page);
     tc_list(&o, 2, TC_BINARY, h->n_pages);
-    for (uint32_t i = 0; i < h->n_pages; i++) tc_e_bytes(&o, h->keys.data + h->pages[i].key, h->pages[i].min_n);
+    for (uint32_t i = 0; i < h->n_pages; i++) tc_e_bytes(&o, keys + h->pages[i].key, h->pages[i].min_n);
     tc_list(&o, 3, TC_BINARY, h->n_pages);
-    for (uint32_t i = 0; i < h->n_pages; i++) tc_e_bytes(&o, h->keys.data + h->pages[i].key + h->pages[i].min_n, h->pages[i].max_n);
+    for (uint32_t i = 0; i < h->n_pages; i++) tc_e_bytes(&o, keys + h->pages[i].key + h->pages[i].min_n, h->pages[i].max_n);
     tc_put_i32(&o, 4, boundary_order(c));
     tc_list(&o, 5, TC_I64, h->n_pages);
     for (uint32_t i = 0; i < h->n_pages; i++) tc_e_i64(&o, h->pages[i].nulls);

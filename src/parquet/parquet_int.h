@@ -166,7 +166,7 @@ typedef struct pq_column {
     pq_chunk *chunk;
     pq_totals *totals;
 } pq_column;
-static inline const uint8_t *pq_vals(const pq_column *c) { return c->vals.p + PQ_HEAD; }
+static inline const uint8_t *pq_vals(const pq_column *c) { return c->vals.p ? c->vals.p + PQ_HEAD : NULL; }
 static inline uint32_t pq_vals_n(const pq_column *c) { return c->vals.n > PQ_HEAD ? c->vals.n - PQ_HEAD : 0; }
 
 static inline uint32_t pq_index_at(const pq_column *c, uint32_t i) { /* dictionary code of the page's i-th value */

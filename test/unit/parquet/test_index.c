@@ -378,7 +378,7 @@ static void dictionary_when_it_pays(void **state) {
         col_builder *b = col_builder_new(a, col_string(true));
         uint64_t raw = 0;
         for (uint32_t i = 0; i < 5000; i++) {
-            char s[120];
+            char s[200];
             int n = snprintf(s, sizeof s, "a message number %u with a certain length that is typical of logs %080u", (unsigned)(i % distinct), (unsigned)(i % distinct));
             raw += (unsigned)n + 4;
             col_add_bytes(b, s, (size_t)n);
