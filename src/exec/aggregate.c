@@ -66,6 +66,7 @@ static void grow_table(key_table *t) {
 /* The key is what stands in bytes from `from` on; it stays there if it is new. */
 static uint32_t find_key(key_table *t, size_t from, bool *is_new) {
     if (t->n * 2 >= t->size) grow_table(t);
+    fz_buf_reserve(&t->bytes, 1);
     uint32_t len = (uint32_t)(t->bytes.len - from);
     uint64_t hash = fz_hash(t->bytes.data + from, len);
     uint32_t h = (uint32_t)hash & (t->size - 1);

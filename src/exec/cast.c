@@ -14,8 +14,9 @@ static void put_int(ex_call *c, uint32_t i, int64_t v) {
     if (c->type->kind == COL_BIGINT) c->out->i64[i] = v;
     else c->out->i32[i] = narrow(c->type->kind, v);
 }
-static void put_dec(ex_call *c, uint32_t i, bool ok, col_i128 v) {
-    if (ok) c->out->i128[i] = v;
+/* By pointer: the value is written while the arguments of the call are evaluated. */
+static void put_dec(ex_call *c, uint32_t i, bool ok, const col_i128 *v) {
+    if (ok) c->out->i128[i] = *v;
     else ex_put_null(c, i);
 }
 static void k_int_to_number(ex_call *c) {
@@ -26,7 +27,7 @@ static void k_int_to_number(ex_call *c) {
         case COL_FLOAT: c->out->f32[i] = (float)v; break;
         case COL_DOUBLE: c->out->f64[i] = (double)v; break;
         case COL_DECIMAL:
-            if (ex_live(c, i)) put_dec(c, i, dcm_from_long(v, c->type->precision, c->type->scale, &d), d);
+            if (ex_live(c, i)) put_dec(c, i, dcm_from_long(v, c->type->precision, c->type->scale, &d), &d);
             break;
         default: put_int(c, i, v);
         }
@@ -41,7 +42,7 @@ static void float_to_number(ex_call *c, uint32_t i, double v) {
     case COL_BIGINT: c->out->i64[i] = nt_double_to_long(v); break;
     case COL_DECIMAL:
         if (v != v || v - v != 0) ex_fail_row(c, i, "cast.failed", "%s is no DECIMAL", v != v ? "NaN" : "Infinity");
-        else put_dec(c, i, dcm_from_double(v, c->type->precision, c->type->scale, &d), d);
+        else put_dec(c, i, dcm_from_double(v, c->type->precision, c->type->scale, &d), &d);
         break;
     default: put_int(c, i, nt_double_to_int(v));
     }
@@ -59,7 +60,7 @@ static void k_decimal_to_number(ex_call *c) {
         switch (c->type->kind) {
         case COL_FLOAT: c->out->f32[i] = (float)dcm_to_double(v, from->precision, from->scale); break;
         case COL_DOUBLE: c->out->f64[i] = dcm_to_double(v, from->precision, from->scale); break;
-        case COL_DECIMAL: put_dec(c, i, dcm_rescale(v, from->scale, c->type->precision, c->type->scale, &d), d); break;
+        case COL_DECIMAL: put_dec(c, i, dcm_rescale(v, from->scale, c->type->precision, c->type->scale, &d), &d); break;
         default: put_int(c, i, dcm_to_long(v, from->scale));
         }
     }
@@ -72,7 +73,7 @@ static void k_bool_to_number(ex_call *c) {
         case COL_DOUBLE: c->out->f64[i] = v; break;
         case COL_DECIMAL: {
             col_i128 d = 0;
-            if (ex_live(c, i)) put_dec(c, i, dcm_from_long(v, c->type->precision, c->type->scale, &d), d);
+            if (ex_live(c, i)) put_dec(c, i, dcm_from_long(v, c->type->precision, c->type->scale, &d), &d);
             break;
         }
         default: put_int(c, i, v);
@@ -274,7 +275,8 @@ ex_kernel ex_cast_basic(col_kind f, col_kind t) {
 }
 static ex_kernel cast_to_text(const col_type *from, const col_type *to) {
     if (col_is_text(from->kind)) return to->kind == COL_VARCHAR && to->precision >= from->precision ? k_retype : k_fit_text;
-    return to->kind == COL_VARCHAR && to->precision == COL_MAX_LENGTH ? text_kernel(from) : k_text_fitted;
+    bool whole = to->kind == COL_VARCHAR && (to->precision == COL_MAX_LENGTH || from->kind == COL_FLOAT || from->kind == COL_DOUBLE); /* Flink does not cut these */
+    return whole ? text_kernel(from) : k_text_fitted;
 }
 static bool same_form(const col_type *x, const col_type *y) { return x->kind == y->kind && x->precision == y->precision && x->scale == y->scale && x->kind < COL_ARRAY; }
 

@@ -93,6 +93,7 @@ extern const ex_kernel_entry ex_kernels_math[];     /* fn_math.c */
 extern const ex_kernel_entry ex_kernels_text[];     /* fn_text.c */
 extern const ex_kernel_entry ex_kernels_search[];   /* fn_search.c */
 extern const ex_kernel_entry ex_kernels_nested[];   /* fn_nested.c */
+extern const ex_kernel_entry ex_kernels_printf[];   /* fn_printf.c */
 ex_kernel ex_kernel_of(sql_kernel id);
 
 /* Casts. A cast kernel has one argument and reads the source type from arg[0]->type, the target from c->type; the row is not NULL (strict). To CHAR and

@@ -1,4 +1,4 @@
-/* Kernels of arrays, maps and rows, and PRINTF. */
+/* Kernels of arrays, maps and rows. */
 #include "exec/exec_int.h"
 
 static void add(col_builder *b, const ex_call *c, uint32_t k, uint32_t i) {

@@ -10,8 +10,9 @@ static void put_int(ex_call *c, uint32_t i, int64_t v) {
     if (col_width(c->type->kind) == 8) c->out->i64[i] = v;
     else c->out->i32[i] = wrap(c->type->kind, v);
 }
-static void put_dec(ex_call *c, uint32_t i, bool ok, col_i128 v) {
-    if (ok) c->out->i128[i] = v;
+/* By pointer: the value is written while the arguments of the call are evaluated. */
+static void put_dec(ex_call *c, uint32_t i, bool ok, const col_i128 *v) {
+    if (ok) c->out->i128[i] = *v;
     else ex_put_null(c, i);
 }
 static int64_t add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
@@ -23,7 +24,7 @@ static void decimal_op(ex_call *c, dec_op op) {
     int as = c->arg[0]->type->scale, bs = c->arg[1]->type->scale;
     for (uint32_t i = 0; i < c->n; i++) {
         col_i128 r = 0;
-        if (ex_live(c, i)) put_dec(c, i, op(ex_dec(c, 0, i), as, ex_dec(c, 1, i), bs, c->type->precision, c->type->scale, &r), r);
+        if (ex_live(c, i)) put_dec(c, i, op(ex_dec(c, 0, i), as, ex_dec(c, 1, i), bs, c->type->precision, c->type->scale, &r), &r);
     }
 }
 #define ARITH(name, fn, OP, dcm)                                                                                       \
@@ -51,7 +52,7 @@ static void k_divide(ex_call *c) {
         case COL_FLOAT: c->out->f32[i] = ex_f32(c, 0, i) / ex_f32(c, 1, i); break;
         case COL_DECIMAL:
             if (!ex_dec(c, 1, i)) by_zero(c, i);
-            else put_dec(c, i, dcm_div(ex_dec(c, 0, i), as, ex_dec(c, 1, i), bs, c->type->precision, c->type->scale, &r), r);
+            else put_dec(c, i, dcm_div(ex_dec(c, 0, i), as, ex_dec(c, 1, i), bs, c->type->precision, c->type->scale, &r), &r);
             break;
         default: {
             int64_t a = ex_int(c, 0, i), b = ex_int(c, 1, i);
@@ -71,7 +72,7 @@ static void k_mod(ex_call *c) {
         case COL_FLOAT: c->out->f32[i] = fmodf(ex_f32(c, 0, i), ex_f32(c, 1, i)); break;
         case COL_DECIMAL:
             if (!ex_dec(c, 1, i)) by_zero(c, i);
-            else put_dec(c, i, dcm_mod(ex_dec(c, 0, i), as, ex_dec(c, 1, i), bs, c->type->precision, c->type->scale, &r), r);
+            else put_dec(c, i, dcm_mod(ex_dec(c, 0, i), as, ex_dec(c, 1, i), bs, c->type->precision, c->type->scale, &r), &r);
             break;
         default: {
             int64_t a = ex_int(c, 0, i), b = ex_int(c, 1, i);
@@ -117,7 +118,7 @@ static void floor_ceil(ex_call *c, bool up) {
         case COL_DECIMAL: {
             if (!ex_live(c, i)) break;
             col_i128 v = up ? dcm_ceil(ex_dec(c, 0, i), scale) : dcm_floor(ex_dec(c, 0, i), scale);
-            put_dec(c, i, dcm_fits(v, c->type->precision), v);
+            put_dec(c, i, dcm_fits(v, c->type->precision), &v);
             break;
         }
         default: put_int(c, i, ex_int(c, 0, i));
@@ -189,7 +190,7 @@ static void k_round(ex_call *c) {
             col_i128 v, r = 0;
             bool ok = dcm_round(ex_dec(c, 0, i), t->precision, t->scale, (int)digits, &v, &scale);
             if (ok) ok = dcm_rescale(v, scale, c->type->precision, c->type->scale, &r);
-            put_dec(c, i, ok, r);
+            put_dec(c, i, ok, &r);
             break;
         }
         default: put_int(c, i, round_int(ex_int(c, 0, i), digits, true));
@@ -221,7 +222,7 @@ static void k_truncate(ex_call *c) {
         case COL_DECIMAL: {
             int scale;
             col_i128 r = 0, v = dcm_truncate(ex_dec(c, 0, i), c->arg[0]->type->scale, (int)digits, &scale);
-            put_dec(c, i, dcm_rescale(v, scale, c->type->precision, c->type->scale, &r), r);
+            put_dec(c, i, dcm_rescale(v, scale, c->type->precision, c->type->scale, &r), &r);
             break;
         }
         default: put_int(c, i, round_int(ex_int(c, 0, i), digits, false));

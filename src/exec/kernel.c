@@ -15,6 +15,7 @@ static void join_all(void) {
     join(ex_kernels_text);
     join(ex_kernels_search);
     join(ex_kernels_nested);
+    join(ex_kernels_printf);
 }
 ex_kernel ex_kernel_of(sql_kernel id) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

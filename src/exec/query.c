@@ -29,7 +29,7 @@ static fz_status take_rejects(ex_query *q, fz_rejects *r, fz_error *err) {
 }
 fz_status ex_exprs_run(ex_query *q, ex_exprs *x, col_batch *b, ex_result *out, fz_error *err) {
     fz_rejects r = {0};
-    FZ_TRY(ex_run(x->p, x->st, b ? b->cols : NULL, b ? b->n_rows : 1, b->arena, out, &r, err));
+    FZ_TRY(ex_run(x->p, x->st, b->cols, b->n_rows, b->arena, out, &r, err));
     return take_rejects(q, &r, err);
 }
 

@@ -2,7 +2,7 @@
 #include "exec/query_int.h"
 #include <stdlib.h>
 
-typedef struct sort_row { uint32_t batch, row; uint64_t number; } sort_row;
+typedef struct sort_row { uint32_t batch, row, key; /* key: row of the keys' columns */ uint64_t number; } sort_row;
 typedef struct sort_batch { col_batch *b; col_vec **keys; } sort_batch;
 typedef struct sort_state {
     const sql_plan *plan;
@@ -20,10 +20,10 @@ static int compare_rows(const void *x, const void *y, void *cx) {
     const sort_state *s = cx;
     for (uint32_t k = 0; k < s->plan->n_exprs; k++) {
         const col_vec *va = s->batches[a->batch].keys[k], *vb = s->batches[b->batch].keys[k];
-        bool na = col_is_null(va, a->row), nb = col_is_null(vb, b->row);
+        bool na = col_is_null(va, a->key), nb = col_is_null(vb, b->key);
         if (na && nb) continue;
         if (na != nb) return (na == s->plan->nulls_first[k]) ? -1 : 1;
-        int c = col_compare(va, a->row, vb, b->row);
+        int c = col_compare(va, a->key, vb, b->key);
         if (c) return s->plan->desc[k] ? -c : c;
     }
     return a->number < b->number ? -1 : a->number > b->number; /* equal keys stay in the order they came in */
@@ -34,7 +34,7 @@ static void add_batch(sort_state *s, col_batch *b, const ex_result *keys) {
     s->batches[s->n_batches] = (sort_batch){b, keys->cols};
     for (uint32_t i = 0; i < keys->n_rows; i++) {
         FZ_GROW(s->rows, s->n_rows, s->cap_rows);
-        s->rows[s->n_rows++] = (sort_row){s->n_batches, keys->row[i], s->number++};
+        s->rows[s->n_rows++] = (sort_row){s->n_batches, keys->row[i], i, s->number++};
     }
     s->n_batches++;
 }
