@@ -186,6 +186,7 @@ static uint32_t add_entry(js_col *c, const char *p, size_t n, uint64_t h) {
 }
 
 void js_put_dict(js_col *c, const char *p, size_t n) {
+    if (!n) p = ""; /* it may have been NULL */
     js_room(c);
     uint32_t e = c->last;
     const uint32_t *off = c->off;
@@ -237,7 +238,11 @@ void js_put_from(js_col *c, const js_col *s, uint32_t i) {
 
 static col_vec *finish_text(js_col *c) {
     if (c->len && !c->use_dict) c->bytes_a_row = (double)c->n_bytes / c->len;
-    if (c->use_dict && c->n_dict == 0) return col_vec_nulls(c->a, c->type, c->len);
+    if (c->use_dict && c->n_dict == 0) { /* nothing but NULLs */
+        col_vec *v = col_vec_nulls(c->a, c->type, c->len);
+        v->bytes = c->bytes;
+        return v;
+    }
     bool dict = c->use_dict;
     if (dict && c->len >= 64 && c->n_dict > c->len / 2) c->dict->flat_batches = 1;
     else if (dict) c->dict->flat_batches = 0;
