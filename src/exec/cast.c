@@ -164,7 +164,7 @@ static void fit_text(ex_call *c, uint32_t i, fz_sv s) {
     size_t n = chars_to_bytes(s, want, &had), fill = c->type->kind == COL_CHAR && had < want ? (size_t)(want - had) : 0;
     char *o = ex_put_begin(c, i, n + fill);
     if (n) memcpy(o, s.p, n);
-    memset(o + n, ' ', fill);
+    if (fill) memset(o + n, ' ', fill);
     ex_put_end(c, i, n + fill);
 }
 static void k_fit_text(ex_call *c) {
@@ -178,7 +178,7 @@ static void k_fit_bytes(ex_call *c) {
         size_t want = (size_t)c->type->precision, n = s.n < want ? s.n : want, fill = c->type->kind == COL_BINARY ? want - n : 0;
         char *o = ex_put_begin(c, i, n + fill);
         if (n) memcpy(o, s.p, n);
-        memset(o + n, 0, fill);
+        if (fill) memset(o + n, 0, fill);
         ex_put_end(c, i, n + fill);
     }
 }

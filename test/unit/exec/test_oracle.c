@@ -2,10 +2,12 @@
  * columns, as dictionaries, and row by row.
  *
  * In the reference run the columns were literals of a VALUES row, which shows in two ways: Flink's planner folds what it can and then says NOT NULL
- * of a type (so NOT NULL may be missing here for values that are not NULL), and the literal -0.0 is 0.0. */
+ * of a type (so NOT NULL may be missing here for values that are not NULL), and the literal -0.0 is 0.0. Two more answers are the planner's or the
+ * machine's: a FLOAT that it folds keeps seven digits and cannot be NaN or infinite; and the JVM's sine may be off by one unit in the last place. */
 #include "exec/exec.h"
 #include "sql/sql_fn.h"
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <cmocka.h>
@@ -112,12 +114,26 @@ static bool same_type(const char *got, const vector *want) {
     return same;
 }
 
-static uint32_t mismatches, compared, unavailable;
+static uint32_t mismatches, compared, unavailable, excused;
+
+/* See the file's head. */
+static bool is_folded_float(const group *g, const char *value, const vector *want) {
+    if (strcmp(g->expr, "CAST(s AS FLOAT)")) return false;
+    if (want->error) return !strcmp(want->error, "NumberFormatException: Infinite or NaN") && (!strcmp(value, "NaN") || fz_ends(value, "Infinity"));
+    char seven[64];
+    (void)snprintf(seven, sizeof seven, "%.6e", strtod(value, NULL));
+    return want->out && (float)strtod(seven, NULL) == (float)strtod(want->out, NULL);
+}
+static bool is_last_place(const group *g, const char *value, const vector *want) {
+    if (strcmp(g->expr, "SIN(d)") || !want->out) return false;
+    double x = strtod(value, NULL), y = strtod(want->out, NULL);
+    return x != y && fabs(x - y) <= 1.2e-16;
+}
 
 static void complain(const group *g, uint32_t i, const char *form, const char *got, const char *what) {
     mismatches++;
     char *in = json_dumps(g->v[i].in, 0);
-    if (mismatches <= 200000) printf("  %s [%s, %s] %s\n      got %s %s, want %s %s\n", g->expr, g->tz, form, in, what, got, g->v[i].type ? g->v[i].type : "", g->v[i].error ? g->v[i].error : g->v[i].out ? g->v[i].out : "NULL");
+    if (mismatches <= 400) printf("  %s [%s, %s] %s\n      got %s %s, want %s %s\n", g->expr, g->tz, form, in, what, got, g->v[i].type ? g->v[i].type : "", g->v[i].error ? g->v[i].error : g->v[i].out ? g->v[i].out : "NULL");
     free(in);
 }
 
@@ -142,7 +158,8 @@ static void compare_rows(const group *g, const col_type *type, const ex_result *
         if (!null) ex_value_text(&t, r->cols[0], at, g->tz);
         const char *value = null ? "NULL" : fz_buf_cstr(&t);
         bool type_value = !strncmp(g->expr, "TYPEOF", 6) && want->out && !strncmp(want->out, value, strlen(value)); /* NOT NULL, as above */
-        if (want->error) complain(g, from + i, form, value, "value");
+        if (is_folded_float(g, value, want) || is_last_place(g, value, want)) excused++;
+        else if (want->error) complain(g, from + i, form, value, "value");
         else if (null != want->out_null || (!null && !type_value && strcmp(value, want->out))) complain(g, from + i, form, value, type_text);
         else if (!same_type(type_text, want)) complain(g, from + i, form, type_text, "type");
         fz_free(type_text);
@@ -213,9 +230,10 @@ static void run_group(const group *g) {
 static void test_all_expressions(void **state) {
     (void)state;
     for (uint32_t k = 0; k < n_groups; k++) run_group(&groups[k]);
-    printf("%u comparisons of %u expressions, %u unavailable, %u mismatches\n", compared, n_groups, unavailable, mismatches);
+    printf("%u comparisons of %u expressions, %u unavailable, %u excused, %u mismatches\n", compared, n_groups, unavailable, excused, mismatches);
     assert_true(compared > 20000);
     assert_int_equal(mismatches, 0);
+    assert_true(excused < 200);
 }
 
 int main(void) {
