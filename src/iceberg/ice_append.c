@@ -136,7 +136,7 @@ static uint32_t changed_partitions(const ice_commit *c) {
 static void put_total(fz_arena *a, summary *s, const ice_snapshot *parent, const char *key, int64_t added) {
     const char *v = parent ? fz_pair_get(parent->summary, parent->n_summary, key) : "0";
     int64_t total;
-    if (v && fz_parse_i64(fz_sv_of(v), &total) && total >= 0) put_number(a, s, key, total + added);
+    if (v && fz_parse_i64(fz_sv_of(v), &total) && total >= 0 && !__builtin_add_overflow(total, added, &total)) put_number(a, s, key, total);
 }
 
 static void summarise(const ice_commit *c, const ice_snapshot *parent, ice_snapshot *snapshot) {

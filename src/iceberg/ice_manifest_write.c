@@ -283,7 +283,7 @@ static void count_entry(ice_manifest_writer *w, const ice_entry *e) {
     int32_t *files = e->status == ICE_ADDED ? &f->added_files : e->status == ICE_EXISTING ? &f->existing_files : &f->deleted_files;
     int64_t *rows = e->status == ICE_ADDED ? &f->added_rows : e->status == ICE_EXISTING ? &f->existing_rows : &f->deleted_rows;
     ++*files;
-    *rows += e->file.record_count;
+    *rows = (int64_t)((uint64_t)*rows + (uint64_t)e->file.record_count); /* a count that was read may be anything */
     if (e->status != ICE_DELETED && e->sequence != ICE_NONE && (f->min_sequence == ICE_NONE || e->sequence < f->min_sequence)) f->min_sequence = e->sequence;
     for (uint32_t i = 0; i < e->file.partition.n; i++) count_value(&w->stats[i], &e->file.partition.v[i]);
     w->entries++;

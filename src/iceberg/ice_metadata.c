@@ -173,6 +173,8 @@ static fz_status read_head(ice_metadata *m, fz_error *err) {
     if (m->format_version > 1) FZ_TRY(ice_json_i64(x, m->root, "last-sequence-number", &m->last_sequence_number));
     FZ_TRY(ice_json_i64(x, m->root, "last-updated-ms", &m->last_updated_ms));
     FZ_TRY(ice_json_i32(x, m->root, "last-column-id", &m->last_column_id));
+    if (m->last_sequence_number < 0 || m->last_updated_ms < 0 || m->last_column_id < 0) return bad(err, "a number that must not be negative is");
+    if (m->last_sequence_number == INT64_MAX || m->last_updated_ms == INT64_MAX) return bad(err, "a number cannot go on from where it is");
     ice_json_pairs(m->arena, json_object_get(m->root, "properties"), &m->properties, &m->n_properties);
     return FZ_OK;
 }
