@@ -147,12 +147,12 @@ static const special specials[] = {
     {"SUBSTRING", "SUBSTRING", parse_substring}, {"POSITION", "POSITION", parse_position}, {"OVERLAY", "OVERLAY", parse_overlay}, {NULL, NULL, NULL}};
 
 /* At NAME ( : any call. */
-fz_status parse_special_call(parser *p, sql_expr **out, bool *done) {
+fz_status parse_call(parser *p, sql_expr **out) {
     const sql_token *first = p->t;
     ptr_list args = {0};
-    FZ_TRY(parse_json_call(p, first, out, done));
-    if (*done) return parse_call_tail(p, *out);
-    *done = true;
+    bool json = false;
+    FZ_TRY(parse_json_call(p, out, &json));
+    if (json) return parse_call_tail(p, *out);
     p->t += 2;
     for (const special *s = specials; s->word; s++)
         if (tk_word(first, s->word)) {

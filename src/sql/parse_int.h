@@ -62,8 +62,8 @@ void ptr_push(fz_arena *a, ptr_list *l, void *p);
 fz_status parse_expr(parser *p, sql_expr **out) FZ_MUST_USE;
 fz_status parse_binary(parser *p, int min, sql_expr **out) FZ_MUST_USE;  /* operators of precedence >= min */
 fz_status parse_primary(parser *p, sql_expr **out) FZ_MUST_USE;
-fz_status parse_special_call(parser *p, sql_expr **out, bool *done) FZ_MUST_USE; /* functions with words inside: EXTRACT(... FROM ...) */
-fz_status parse_json_call(parser *p, const sql_token *name, sql_expr **out, bool *done) FZ_MUST_USE;
+fz_status parse_call(parser *p, sql_expr **out) FZ_MUST_USE;             /* at NAME ( */
+fz_status parse_json_call(parser *p, sql_expr **out, bool *found) FZ_MUST_USE; /* the same, if it is a JSON function */
 fz_status parse_type(parser *p, const col_type **out) FZ_MUST_USE;       /* with [NOT] NULL */
 fz_status parse_query(parser *p, sql_query **out) FZ_MUST_USE;
 bool at_query(const parser *p, uint32_t k);                              /* the k-th token ahead begins a query */

@@ -104,14 +104,15 @@ static fz_status parse_json_array(parser *p, ptr_list *args) {
     return parse_on_null(p, args);
 }
 
-fz_status parse_json_call(parser *p, const sql_token *name, sql_expr **out, bool *done) {
+fz_status parse_json_call(parser *p, sql_expr **out, bool *found) {
+    const sql_token *name = p->t;
     static const struct { const char *name; fz_status (*args)(parser *p, ptr_list *args); } forms[] = {
         {"JSON_VALUE", parse_json_path}, {"JSON_QUERY", parse_json_path}, {"JSON_EXISTS", parse_json_path}, {"JSON_OBJECT", parse_json_object},
         {"JSON_OBJECTAGG", parse_json_object}, {"JSON_ARRAY", parse_json_array}, {"JSON_ARRAYAGG", parse_json_array}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (tk_word(name, forms[i].name)) {
             ptr_list args = {0};
-            *done = true;
+            *found = true;
             p->t += 2;
             FZ_TRY(forms[i].args(p, &args));
             FZ_TRY(need_op(p, ")"));

@@ -1,14 +1,14 @@
 /* Primaries: literals, columns, parentheses, CASE, CAST, constructors; what may follow one: [index], .field. */
 #include "sql/parse_int.h"
 
-/* Reserved words that are names of functions when a parenthesis follows. Sorted. */
+/* Reserved words that are names of functions when a parenthesis follows. */
 static const char *const function_words[] = {
     "ABS", "ARRAY_MAX_CARDINALITY", "AVG", "CARDINALITY", "CEIL", "CEILING", "CHAR", "CHARACTER_LENGTH", "CHAR_LENGTH", "CLASSIFIER", "COALESCE", "COLLECT",
-    "CONVERT", "CORR", "COUNT", "COVAR_POP", "COVAR_SAMP", "CUME_DIST", "DENSE_RANK", "ELEMENT", "EVERY", "EXP", "FIRST_VALUE", "FLOOR", "FUSION", "GROUPING", "HOUR",
+    "CONVERT", "CORR", "COUNT", "COVAR_POP", "COVAR_SAMP", "CUME_DIST", "DENSE_RANK", "ELEMENT", "EVERY", "EXP", "EXTRACT", "FIRST_VALUE", "FLOOR", "FUSION", "GROUPING", "HOUR",
     "INTERSECTION", "JSON_ARRAY", "JSON_ARRAYAGG", "JSON_EXISTS", "JSON_OBJECT", "JSON_OBJECTAGG", "JSON_QUERY", "JSON_VALUE", "LAG", "LAST_VALUE", "LEAD", "LEFT", "LN",
-    "LOWER", "MATCH_NUMBER", "MAX", "MIN", "MINUTE", "MOD", "MONTH", "NTH_VALUE", "NTILE", "NULLIF", "OCTET_LENGTH", "PERCENTILE_CONT", "PERCENTILE_DISC", "PERCENT_RANK",
-    "POWER", "PREV", "RANK", "REGR_AVGX", "REGR_AVGY", "REGR_COUNT", "REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE", "REGR_SXX", "REGR_SXY", "REGR_SYY", "RIGHT", "ROW_NUMBER",
-    "SECOND", "SOME", "SQRT", "STDDEV_POP", "STDDEV_SAMP", "SUM", "TRANSLATE", "TRUNCATE", "UPPER", "VAR_POP", "VAR_SAMP", "WIDTH_BUCKET", "YEAR", NULL};
+    "LOWER", "MATCH_NUMBER", "MAX", "MIN", "MINUTE", "MOD", "MONTH", "NTH_VALUE", "NTILE", "NULLIF", "OCTET_LENGTH", "OVERLAY", "PERCENTILE_CONT", "PERCENTILE_DISC", "PERCENT_RANK",
+    "POSITION", "POWER", "PREV", "RANK", "REGR_AVGX", "REGR_AVGY", "REGR_COUNT", "REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE", "REGR_SXX", "REGR_SXY", "REGR_SYY", "RIGHT", "ROW_NUMBER",
+    "SECOND", "SOME", "SQRT", "STDDEV_POP", "STDDEV_SAMP", "SUBSTRING", "SUM", "TRANSLATE", "TRIM", "TRUNCATE", "UPPER", "VAR_POP", "VAR_SAMP", "WIDTH_BUCKET", "YEAR", NULL};
 
 static const char *const niladic[] = {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_CATALOG", "CURRENT_SCHEMA",
                                       "CURRENT_USER", "CURRENT_ROLE", "CURRENT_PATH", "SESSION_USER", "SYSTEM_USER", "USER", NULL};
@@ -229,12 +229,7 @@ static fz_status parse_word(parser *p, sql_expr **out) {
     if (tk_word(t, "ROW")) return parse_constructor(p, "ROW", out);
     if (in_list(t, niladic)) return parse_niladic(p, out);
     FZ_TRY(check_refused_word(p));
-    if (tk_op(next, "(") && (!t->reserved || in_list(t, function_words) || tk_word(t, "EXTRACT") || tk_word(t, "TRIM") || tk_word(t, "SUBSTRING") ||
-                             tk_word(t, "POSITION") || tk_word(t, "OVERLAY"))) {
-        bool done = false;
-        return parse_special_call(p, out, &done);
-    }
-    return parse_column(p, out);
+    return tk_op(next, "(") && (!t->reserved || in_list(t, function_words)) ? parse_call(p, out) : parse_column(p, out);
 }
 
 /* [index] and .field behind a primary. */
