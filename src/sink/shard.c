@@ -95,6 +95,26 @@ static fz_status file_for(sink_shard *s, table_files *f, const sink_part *p, ope
     return *out = o, FZ_OK;
 }
 
+/* Components that the store cannot name are cut and end in a hash of the whole: the directory is for people, the manifest has the value. */
+static const char *short_path(fz_arena *a, const char *path, size_t most) {
+    if (!most || strlen(path) <= most) return path;
+    fz_buf b = {0};
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/"), keep = n;
+        if (n > most) {
+            keep = most - 17;
+            while (keep && (p[keep - 1] == '%' || p[keep - 2] == '%')) keep--; /* no half of an escape */
+            fz_buf_append(&b, p, keep);
+            fz_buf_printf(&b, "-%016llx", (unsigned long long)fz_hash(p, n));
+        } else fz_buf_append(&b, p, n);
+        p += n;
+        if (*p) fz_buf_putc(&b, *p++);
+    }
+    const char *r = fz_arena_strndup(a, (const char *)b.data, b.len);
+    fz_buf_free(&b);
+    return r;
+}
+
 typedef struct write_cx { sink_shard *s; table_files *f; open_file *o; } write_cx;
 
 static fz_status write_bytes(void *cx, const void *p, size_t n, fz_error *err) {
@@ -102,7 +122,7 @@ static fz_status write_bytes(void *cx, const void *p, size_t n, fz_error *err) {
     if (!w->o->out) {
         const sink_table *t = w->f->table;
         const char *name = ice_data_file_name(w->f->arena, w->s->number, 0, t->run_id, ++w->s->counter, "parquet");
-        const char *path = ice_tuple_path(w->f->arena, t->spec, t->spec_types, w->o->tuple);
+        const char *path = short_path(w->f->arena, ice_tuple_path(w->f->arena, t->spec, t->spec_types, w->o->tuple), fio_name_max(t->meta->location));
         w->o->location = ice_data_file_location(w->f->arena, t->meta, path, name);
         FZ_TRY(fio_writer_open(w->o->location, &w->o->out, err));
     }
@@ -110,7 +130,7 @@ static fz_status write_bytes(void *cx, const void *p, size_t n, fz_error *err) {
 }
 
 static void account(sink_shard *s, open_file *o) {
-    size_t now = ENTRY_BYTES + pq_writer_bytes(o->writer);
+    size_t now = ENTRY_BYTES + pq_writer_bytes(o->writer) + (o->out ? fio_writer_memory(o->out) : 0);
     s->bytes += now - o->bytes;
     o->bytes = now;
 }
@@ -159,8 +179,8 @@ static void drop_file(sink_shard *s, table_files *f, open_file *o) {
     fz_free(o);
 }
 
-/* Ends the file; on success it is described, in any case the entry is gone. */
-static fz_status finish_file(sink_shard *s, table_files *f, open_file *o, fz_error *err) {
+/* Ends the file; on success it is described, in any case the entry is gone. batch NULL: durable at once; else with the batch. */
+static fz_status finish_file(sink_shard *s, table_files *f, open_file *o, fio_batch *batch, fz_error *err) {
     write_cx cx = {s, f, o};
     pq_file_info info;
     uint64_t size = 0;
@@ -168,7 +188,7 @@ static fz_status finish_file(sink_shard *s, table_files *f, open_file *o, fz_err
     if (rc == FZ_OK) {
         fio_writer *out = o->out;
         o->out = NULL;
-        rc = fio_writer_finish(out, &size, err);
+        rc = batch ? fio_writer_finish_in(out, batch, &size, err) : fio_writer_finish(out, &size, err);
     }
     if (rc == FZ_OK) {
         describe(f, o, &info, size);
@@ -201,7 +221,7 @@ static fz_status close_from(sink_shard *s, size_t least, size_t target, fz_error
             for (open_file *o = s->tables[t].bucket[b], *next; o && s->bytes > target; o = next) {
                 next = o->next;
                 if (o->bytes < least) continue;
-                FZ_TRY(finish_file(s, &s->tables[t], o, err));
+                FZ_TRY(finish_file(s, &s->tables[t], o, NULL, err));
                 fz_metric_add(FZ_M_FILES_EARLY, 1);
             }
     return FZ_OK;
@@ -220,9 +240,10 @@ fz_status sink_shard_shrink(sink_shard *s, size_t target, fz_error *err) {
         write_cx cx = {s, f, o};
         size_t before = o->bytes;
         FZ_TRY(pq_writer_flush_row_group(o->writer, s->codec, write_bytes, &cx, err));
+        if (o->out) FZ_TRY(fio_writer_flush(o->out, err));
         account(s, o);
         if (o->bytes + (before / 8) >= before) { /* nothing to gain there */
-            FZ_TRY(finish_file(s, f, o, err));
+            FZ_TRY(finish_file(s, f, o, NULL, err));
             fz_metric_add(FZ_M_FILES_EARLY, 1);
         }
     }
@@ -238,7 +259,7 @@ fz_status sink_shard_write(sink_shard *s, const sink_table *t, col_vec *const *c
         FZ_TRY(pq_writer_append(o->writer, cols, parts[k]->sel, parts[k]->n_sel, s->codec, write_bytes, &cx, err));
         account(s, o);
         if (pq_writer_file_bytes(o->writer) >= (uint64_t)t->target_file_size) {
-            FZ_TRY(finish_file(s, f, o, err));
+            FZ_TRY(finish_file(s, f, o, NULL, err));
             fz_metric_add(FZ_M_FILES_EARLY, 1);
         }
         if (s->bytes > s->budget) FZ_TRY(sink_shard_shrink(s, s->budget - s->budget / 4, err));
@@ -249,8 +270,13 @@ fz_status sink_shard_write(sink_shard *s, const sink_table *t, col_vec *const *c
 fz_status sink_shard_close(sink_shard *s, const sink_table *t, sink_files *out, fz_error *err) {
     *out = (sink_files){0};
     table_files *f = files_of(s, t);
-    for (uint32_t b = 0; b < f->n_buckets; b++)
-        while (f->bucket[b]) FZ_TRY(finish_file(s, f, f->bucket[b], err));
+    fio_batch *batch = fio_batch_new(); /* one round of fsyncs for all files */
+    fz_status rc = FZ_OK;
+    for (uint32_t b = 0; rc == FZ_OK && b < f->n_buckets; b++)
+        while (rc == FZ_OK && f->bucket[b]) rc = finish_file(s, f, f->bucket[b], batch, err);
+    if (rc == FZ_OK) rc = fio_batch_sync(batch, err);
+    fio_batch_free(batch);
+    FZ_TRY(rc);
     for (uint32_t i = 0; i < f->n_done; i++) {
         out->rows += (uint64_t)f->done[i].record_count;
         out->bytes += (uint64_t)f->done[i].file_size;
