@@ -4,9 +4,9 @@
  * values, or levels and dictionary indices); a full page is encoded, compressed and kept in the column's chunk; a row group
  * writes all chunks out and leaves only footer records behind.
  *
- *   append -> shred.c (levels, value rows) -> column.c (values into the page, dict.c) -> page.c (encode, compress, stats.c)
- *          -> group.c (chunks out, index and metadata records) -> footer.c
- *   file   -> meta.c (footer in) -> chunk.c (pages to levels and values, decode.c) -> assemble.c (vectors)
+ *   append -> pq_shred.c (levels, value rows) -> pq_column.c (values into the page, pq_dict.c) -> pq_page.c (encode, compress, pq_stats.c)
+ *          -> pq_group.c (chunks out, index and metadata records) -> pq_footer.c
+ *   file   -> pq_meta.c (footer in) -> pq_chunk.c (pages to levels and values, pq_decode.c) -> pq_assemble.c (vectors, pq_convert.c)
  */
 #ifndef PQ_PARQUET_INT_H
 #define PQ_PARQUET_INT_H
@@ -108,6 +108,7 @@ void pq_range_plain(pq_range *r, const pq_leaf *l, const uint8_t *p, uint32_t n)
 typedef struct pq_edges { uint64_t lo, hi; uint32_t min, max; } pq_edges;
 void pq_edges_add(pq_edges *e, const uint8_t *base, uint32_t at, bool any);
 void pq_edges_range(pq_range *r, const pq_edges *e, const uint8_t *base);
+void pq_zero_bound(pq_order o, uint8_t *p, uint32_t n, bool upper); /* a zero bound covers both zeros */
 void pq_bounds_merge(pq_bounds *b, pq_order o, const uint8_t *min, uint32_t min_n, const uint8_t *max, uint32_t max_n);
 void pq_bounds_free(pq_bounds *b);
 typedef enum { PQ_CUT_BYTES, PQ_CUT_UTF8, PQ_CUT_POINTS } pq_cut_unit; /* bytes; bytes, whole code points; code points */
@@ -195,10 +196,10 @@ struct pq_writer {
     pq_column cols[];
 };
 
-/* shred.c: levels and rows of all nested leaves of one top-level field, into c->shred[leaf ..]; DATA "not-null". */
+/* pq_shred.c: levels and rows of all nested leaves of one top-level field, into c->shred[leaf ..]; DATA "not-null". */
 fz_status pq_shred_field(pq_codec *c, const pq_field *f, const col_vec *v, const uint32_t *sel, uint32_t n, uint32_t leaf, fz_error *err) FZ_MUST_USE;
 void pq_shred_room(pq_codec *c, uint32_t n_leaves);
-/* column.c: appends to one leaf column, flushing pages that fill up. */
+/* pq_column.c: appends to one leaf column, flushing pages that fill up. */
 fz_status pq_column_append_flat(pq_writer *w, pq_column *c, const col_vec *v, const uint32_t *sel, uint32_t n, pq_codec *k, fz_error *err) FZ_MUST_USE;
 fz_status pq_column_append_shred(pq_writer *w, pq_column *c, const pq_shred *s, pq_codec *k, fz_error *err) FZ_MUST_USE;
 void pq_column_to_plain(pq_column *c);        /* the page in progress changes from indices to values, and the dictionary goes */
@@ -206,13 +207,13 @@ bool pq_column_dict_pays(const pq_column *c); /* for the values of the page in p
 void pq_column_reset(pq_column *c);           /* after a row group */
 size_t pq_column_bytes(const pq_column *c);
 uint64_t pq_column_raw(const pq_column *c);   /* encoded bytes of the page in progress and the dictionary, before compression */
-/* page.c */
+/* pq_page.c */
 fz_status pq_page_flush(pq_writer *w, pq_column *c, pq_codec *k, fz_error *err) FZ_MUST_USE;
 void pq_page_header(fz_buf *out, int type, uint32_t raw, fz_sv body, uint32_t n_values, int encoding);
 void pq_chunk_free(pq_chunk *c);
-/* group.c */
+/* pq_group.c */
 fz_status pq_group_write(pq_writer *w, pq_codec *k, pq_write_fn write, void *cx, fz_error *err) FZ_MUST_USE;
-/* footer.c */
+/* pq_footer.c */
 fz_status pq_footer_write(pq_writer *w, pq_write_fn write, void *cx, fz_error *err) FZ_MUST_USE;
 void pq_metrics(const pq_writer *w, fz_arena *a, pq_file_info *info);
 fz_status pq_emit(pq_writer *w, pq_write_fn write, void *cx, const void *p, size_t n, fz_error *err) FZ_MUST_USE;

@@ -1,7 +1,7 @@
 /* Bounds: Iceberg metrics and their modes, statistics, column and offset index, and how bounds are cut. */
 #include "pq_test.h"
 #include "parquet/parquet_int.h"
-#include "parquet/read_int.h"
+#include "parquet/pq_read_int.h"
 #include <math.h>
 
 static col_vec *doubles(fz_arena *a, const double *x, uint32_t n) { /* 12345 stands for NULL */

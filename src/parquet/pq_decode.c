@@ -1,6 +1,6 @@
 /* Values of a page by encoding (Encodings.md): PLAIN, RLE booleans, dictionary indices, the DELTA family, BYTE_STREAM_SPLIT.
  * p and n are what is left of the page; nothing beyond is touched. */
-#include "parquet/read_int.h"
+#include "parquet/pq_read_int.h"
 
 static fz_status short_page(fz_error *err) { return pq_corrupt(err, "a page is shorter than its values"); }
 static fz_status too_large(fz_error *err) { return fz_fail(err, FZ_FATAL, "parquet.too-large", "a column of a row group has more than %u bytes", PQ_MAX_VECTOR); }

@@ -2,7 +2,7 @@
  *
  * Invariants
  *  1. NaN is never a bound. -0.0 is below +0.0 (as Java's compare); what is written as min is -0.0 for either zero and +0.0
- *     as max (group.c), as Parquet's rules for floating point want.
+ *     as max (pq_zero_bound), as Parquet's rules for floating point want; Iceberg's metrics keep the zero that was there.
  *  2. A cut lower bound is a prefix; a cut upper bound is the least successor of a prefix, or there is none.
  * Source: parquet.thrift (ColumnOrder, Statistics), Iceberg spec appendix D and its metrics modes. */
 #include "parquet/parquet_int.h"
@@ -99,6 +99,12 @@ void pq_range_plain(pq_range *r, const pq_leaf *l, const uint8_t *p, uint32_t n)
     default: break;
     }
     for (uint32_t i = 0; i < n; i++) pq_range_add(r, (pq_order)l->order, p + (size_t)i * l->width, l->width);
+}
+void pq_zero_bound(pq_order o, uint8_t *p, uint32_t n, bool upper) {
+    uint8_t any = 0;
+    if (o != PQ_ORD_F32 && o != PQ_ORD_F64) return;
+    for (uint32_t i = 0; i < n; i++) any |= i + 1 < n ? p[i] : (uint8_t)(p[i] & 0x7F);
+    if (!any) p[n - 1] = upper ? 0 : 0x80;
 }
 void pq_bounds_merge(pq_bounds *b, pq_order o, const uint8_t *min, uint32_t min_n, const uint8_t *max, uint32_t max_n) {
     if (!b->set || pq_value_cmp(o, min, min_n, b->min.p, b->min.n) < 0) pq_bytes_set(&b->min, min, min_n);

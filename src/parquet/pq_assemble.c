@@ -3,7 +3,7 @@
  * Each schema node has slots: one a row of its vector. A slot begins at a level entry whose repetition level is at most the
  * node's, and it exists when the definition level reaches that of the node's nearest repeated ancestor. The levels of the first
  * leaf below a node decide for the node; every leaf must come to the same number of slots, or the file is damaged. */
-#include "parquet/read_int.h"
+#include "parquet/pq_read_int.h"
 
 typedef struct assembly { pq_reader *r; uint32_t group; fz_arena *a; pq_levels *levels; fz_error *err; } assembly;
 typedef struct slots { uint8_t rep, base; } slots; /* base: definition level of the nearest repeated ancestor */

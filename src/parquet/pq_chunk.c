@@ -1,5 +1,5 @@
 /* A column chunk to levels and values: page headers, checksums, decompression, levels, values. */
-#include "parquet/read_int.h"
+#include "parquet/pq_read_int.h"
 #include <libdeflate.h>
 
 typedef struct page_header {

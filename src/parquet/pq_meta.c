@@ -1,5 +1,5 @@
 /* The footer of a file: FileMetaData to a schema tree and the places of the chunks. */
-#include "parquet/read_int.h"
+#include "parquet/pq_read_int.h"
 
 static void time_type(tc_in *in, int type, pq_node *n) {
     int id, t;

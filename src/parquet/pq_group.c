@@ -62,12 +62,6 @@ static void offset_index(const pq_chunk *h, uint64_t base, fz_buf *b) {
 }
 
 /* ---- column metadata ---- */
-static void zero_sign(const pq_leaf *l, uint8_t *p, uint32_t n, bool upper) {
-    uint8_t any = 0;
-    if (l->order != PQ_ORD_F32 && l->order != PQ_ORD_F64) return;
-    for (uint32_t i = 0; i < n; i++) any |= i + 1 < n ? p[i] : (uint8_t)(p[i] & 0x7F);
-    if (!any) p[n - 1] = upper ? 0 : 0x80;
-}
 static void statistics(tc_out *o, const pq_column *c) {
     const pq_chunk *h = c->chunk;
     const pq_leaf *l = &c->leaf;
@@ -81,8 +75,8 @@ static void statistics(tc_out *o, const pq_column *c) {
         pq_bytes_set(&min, h->bounds.min.p, min_n);
         pq_bytes_set(&max, h->bounds.max.p, max_n);
         pq_bytes_room(&max, 8);
-        zero_sign(l, min.p, min.n, false);
-        zero_sign(l, max.p, max.n, true);
+        pq_zero_bound((pq_order)l->order, min.p, min.n, false);
+        pq_zero_bound((pq_order)l->order, max.p, max.n, true);
         if (!max_exact) have_max = pq_increment(max.p, &max.n, text);
     }
     tc_begin(o, 12);

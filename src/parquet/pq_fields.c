@@ -1,5 +1,5 @@
 /* The schema of a file as fields that ask for it: what a reader of an unknown file wants, and what fuzzing needs. */
-#include "parquet/read_int.h"
+#include "parquet/pq_read_int.h"
 
 static bool is(const pq_node *n, int logical, int converted) { return n->logical == logical || n->converted == converted; }
 static const col_type *decimal_type(const pq_node *n, fz_arena *a) {

@@ -93,13 +93,9 @@ static void range_of_dictionary(pq_range *r, const pq_column *c, bool all_used) 
     }
     fz_free(used);
 }
-/* Zeros of either sign: the lower bound is -0.0, the upper one +0.0. */
 static void put_bound(fz_buf *keys, const pq_leaf *l, const uint8_t *p, uint32_t n, bool upper) {
     fz_buf_append(keys, p, n);
-    if (l->order != PQ_ORD_F32 && l->order != PQ_ORD_F64) return;
-    uint8_t *last = keys->data + keys->len - 1, any = 0;
-    for (uint32_t i = 0; i < n; i++) any |= i + 1 < n ? p[i] : (uint8_t)(p[i] & 0x7F);
-    if (!any) *last = upper ? 0 : 0x80;
+    if (n) pq_zero_bound((pq_order)l->order, keys->data + keys->len - n, n, upper);
 }
 static void index_bounds(pq_chunk *h, pq_page *pg, const pq_leaf *l, const pq_range *r) {
     pg->key = (uint32_t)h->keys.len;

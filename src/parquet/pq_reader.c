@@ -1,5 +1,5 @@
 /* Opening a file for reading: magic, footer, metadata. */
-#include "parquet/read_int.h"
+#include "parquet/pq_read_int.h"
 
 static fz_status read_footer(pq_reader *r, fz_error *err) {
     uint8_t tail[8];

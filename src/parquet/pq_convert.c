@@ -1,6 +1,6 @@
 /* Physical values to the form of the wanted type, with the promotions that Iceberg allows (int to long, float to double, wider
  * decimals) and the units other writers use for times. */
-#include "parquet/read_int.h"
+#include "parquet/pq_read_int.h"
 
 static fz_status mismatch(const pq_node *n, const pq_field *f, fz_error *err) {
     static const char *const names[] = {"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
