@@ -4,8 +4,13 @@
  */
 #include "source/kafka_int.h"
 #include <stdio.h>
+#include <strings.h>
 
 enum { LOG_BURST = 5, LOG_WINDOW_MS = 10000 };
+
+/* librdkafka before 2.6.1 repeats the client's nonce in its last SCRAM message. Kafka checks it since CVE-2024-56128; 3.8.1 still let the
+ * repetition pass, 4.0 and later do not. It cannot be mended from outside: the message is made and sent within the library. */
+enum { SCRAM_MENDED = 0x020601ff };
 
 static void log_limited(kafka_client *c, fz_log_level level, const char *event, const char *what, const char *text) {
     uint64_t suppressed = 0;
@@ -19,7 +24,18 @@ static void log_limited(kafka_client *c, fz_log_level level, const char *event, 
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text) {
     kafka_client *c = rk ? rd_kafka_opaque(rk) : NULL;
-    if (c) log_limited(c, level <= 4 ? FZ_LOG_WARN : FZ_LOG_DEBUG, "kafka.client", facility, text);
+    bool told_by_on_error = strcmp(facility, "FAIL") == 0;
+    if (c) log_limited(c, level <= 4 && !told_by_on_error ? FZ_LOG_WARN : FZ_LOG_DEBUG, "kafka.client", facility, text);
+}
+
+/* Errors of a partition that are no fetch error (its topic is gone) do not come as messages: librdkafka calls on_error from
+ * within the call that takes from the partition's queue. */
+static _Thread_local rd_kafka_resp_err_t partition_error;
+
+rd_kafka_resp_err_t kafka_take_partition_error(void) {
+    rd_kafka_resp_err_t e = partition_error;
+    partition_error = RD_KAFKA_RESP_ERR_NO_ERROR;
+    return e;
 }
 
 static void on_error(rd_kafka_t *rk, int e, const char *reason, void *opaque) {
@@ -33,6 +49,8 @@ static void on_error(rd_kafka_t *rk, int e, const char *reason, void *opaque) {
         pthread_mutex_unlock(&c->lock);
         atomic_store(&c->auth_failed, e);
     }
+    if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC || code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+        partition_error = code;
     if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) atomic_fetch_add(&c->all_down, 1);
     log_limited(c, FZ_LOG_WARN, "kafka.connection", rd_kafka_err2name(code), reason);
 }
@@ -43,6 +61,8 @@ fz_status kafka_client_new(const fz_pair *options, size_t n, kafka_client_kind k
     *out = NULL;
     FZ_TRY(kafka_conf_make(options, n, kind, limits, &conf, err));
     pthread_mutex_init(&client->lock, NULL);
+    const char *mechanism = fz_pair_get(options, n, "properties.sasl.mechanism");
+    client->scram = mechanism && strncasecmp(mechanism, "SCRAM", 5) == 0;
     rd_kafka_conf_set_opaque(conf, client);
     rd_kafka_conf_set_log_cb(conf, on_log);
     rd_kafka_conf_set_error_cb(conf, on_error);
@@ -63,11 +83,14 @@ void kafka_client_free(kafka_client *client, rd_kafka_t *rk) {
 
 static fz_status refused(kafka_client *c, rd_kafka_resp_err_t e, fz_error *err) {
     pthread_mutex_lock(&c->lock);
-    bool tls = e == RD_KAFKA_RESP_ERR__SSL;
+    bool tls = e == RD_KAFKA_RESP_ERR__SSL, scram = !tls && c->scram && rd_kafka_version() < SCRAM_MENDED;
     fz_fail(err, FZ_USER, tls ? "kafka.tls" : "kafka.authentication", tls ? "table %s: no TLS connection to the Kafka brokers" : "table %s: the Kafka broker refuses the login",
             c->table);
     fz_detail(err, "%s", c->auth_text);
     pthread_mutex_unlock(&c->lock);
+    if (scram)
+        return fz_hint(err, "check user and password. Brokers since Kafka 4.0, and patched older ones, refuse any SCRAM login of librdkafka before 2.6.1, and this is %s: "
+                            "use a newer librdkafka, PLAIN over TLS, or TLS client certificates", rd_kafka_version_str());
     return fz_hint(err, "%s", tls ? "check properties.security.protocol, properties.ssl.truststore.* and the name in the broker's certificate"
                                   : "check properties.security.protocol, properties.sasl.mechanism and the user and password in properties.sasl.jaas.config");
 }

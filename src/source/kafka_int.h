@@ -141,6 +141,7 @@ typedef struct kafka_pool {
 
 typedef struct kafka_client {      /* what librdkafka's callbacks are given */
     const char *table;
+    bool scram;                    /* the login is by SCRAM */
     _Atomic int auth_failed;       /* an rd_kafka_resp_err_t */
     _Atomic int all_down;
     pthread_mutex_t lock;          /* the rest */
@@ -173,6 +174,9 @@ fz_status kafka_client_new(const fz_pair *options, size_t n, kafka_client_kind k
 void kafka_client_free(kafka_client *client, rd_kafka_t *rk);
 /* The error for a failed request: RETRY, or USER when the broker refuses who we are. */
 fz_status kafka_request_error(kafka_client *client, rd_kafka_resp_err_t e, const char *what, fz_error *err);
+
+/* An error of the partition whose queue this thread has just taken from, and forgets it. */
+rd_kafka_resp_err_t kafka_take_partition_error(void);
 
 /* Waits until the cluster answers, or fails: RETRY "kafka.unreachable", USER "kafka.authentication". Sets identity. */
 fz_status kafka_connect(kafka_source *k, fz_error *err) FZ_MUST_USE;

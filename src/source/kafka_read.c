@@ -292,8 +292,10 @@ static fz_status round_of(kafka_reader *r, fz_chunk **out, bool *done, fz_error 
         left++;
         if (s->failed) FZ_TRY(split_error(k, s, err));
         if (!started(s)) continue;
+        (void)kafka_take_partition_error();
         ssize_t n = rd_kafka_consume_batch_queue(s->queue, 0, r->messages, FZ_BATCH_ROWS);
-        if (n <= 0) continue;
+        if (!s->failed) s->failed = kafka_take_partition_error();
+        if (n <= 0) continue; /* an error without messages is told in the next round */
         if ((int)rd_kafka_queue_length(s->queue) < k->queue_low) wake_fetcher(k);
         kafka_chunk *c = fill(k, s, r->messages, (uint32_t)n);
         r->next = at + 1;

@@ -8,19 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CONNECT_MS = 10000, SLICE_MS = 250, REQUEST_MS = 5000, UNKNOWN_TRIES = 5, UNKNOWN_WAIT_MS = 200, GONE_AFTER = 3 };
+enum { CONNECT_MS = 10000, DOWN_MS = 1500, SLICE_MS = 250, REQUEST_MS = 5000, UNKNOWN_TRIES = 5, UNKNOWN_WAIT_MS = 200 };
 
 /* --- connection --- */
 
 fz_status kafka_connect(kafka_source *k, fz_error *err) {
-    int64_t end = fz_mono_ns() + (int64_t)CONNECT_MS * 1000000;
+    int64_t begin = fz_mono_ns();
     for (;;) {
         const struct rd_kafka_metadata *md = NULL;
         rd_kafka_resp_err_t e = rd_kafka_metadata(k->control, 0, NULL, &md, SLICE_MS);
         if (md) rd_kafka_metadata_destroy(md);
         rd_kafka_poll(k->control, 0); /* serves on_error */
         if (!e) break;
-        bool down = atomic_load(&k->control_client.all_down) >= GONE_AFTER || fz_mono_ns() > end;
+        int64_t waited_ms = (fz_mono_ns() - begin) / 1000000;
+        bool down = waited_ms > CONNECT_MS || (waited_ms > DOWN_MS && atomic_load(&k->control_client.all_down));
         if (atomic_load(&k->control_client.auth_failed) || down) return kafka_request_error(&k->control_client, e, "no Kafka broker answers", err);
     }
     char *id = rd_kafka_clusterid(k->control, REQUEST_MS);
