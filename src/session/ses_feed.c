@@ -80,8 +80,10 @@ static fz_status open_connector(ses_feed *f, feed_scan *fs, fz_error *err) {
 /* One reject fails the query, or all are counted. */
 static fz_status take_rejects(ses_feed *f, const feed_scan *fs, const fz_chunk *c, fz_rejects *rejects, fz_error *err) {
     if (!rejects->n) return FZ_OK;
-    f->skipped += rejects->n;
-    if (f->skip_bad) return FZ_OK;
+    if (f->skip_bad) {
+        f->skipped += rejects->n;
+        return FZ_OK;
+    }
     const fz_reject *r = &rejects->v[0];
     const src_split *split = src_get_split(job_scan_source(fs->source), c->split);
     fz_fail(err, FZ_DATA, r->code, "%s", r->message);

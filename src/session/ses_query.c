@@ -155,7 +155,7 @@ static fz_status run_query(ses_session *s, const sql_plan *plan, const sql_setti
     uint64_t skipped = ex_query_skipped(q) + ses_feed_skipped(feed);
     ex_query_close(q);
     if (rc == FZ_OK) rc = s->out.end(s->out.cx, err);
-    if (skipped) fz_log(FZ_LOG_WARN, "query.rows-skipped", FZ_KV("rows", "%llu", (unsigned long long)skipped), FZ_KV("reason", "frazil.on-row-error"), NULL);
+    if (skipped && skip_bad) fz_log(FZ_LOG_WARN, "query.rows-skipped", FZ_KV("rows", "%llu", (unsigned long long)skipped), FZ_KV("reason", "frazil.on-row-error"), NULL);
     return rc;
 }
 
