@@ -24,8 +24,9 @@ typedef struct cli_args {
 
 /* Results on a stream. Threads: one. */
 typedef struct cli_printer cli_printer;
-cli_printer *cli_printer_new(cli_format format, bool chatty, void *stream /* FILE */);
+cli_printer *cli_printer_new(cli_format format, void *stream /* FILE */);
 void cli_printer_free(cli_printer *p);
+void cli_printer_set_chatty(cli_printer *p, bool chatty); /* whether statements without a result are acknowledged */
 ses_output cli_printer_output(cli_printer *p);
 /* Columns that a text takes on a terminal. */
 unsigned cli_display_width(const char *s, size_t n);

@@ -19,13 +19,14 @@ struct cli_printer {
     size_t n_cells, cap_cells;
 };
 
-cli_printer *cli_printer_new(cli_format format, bool chatty, void *stream) {
+cli_printer *cli_printer_new(cli_format format, void *stream) {
     cli_printer *p = FZ_NEW(cli_printer);
     p->format = format;
-    p->chatty = chatty;
     p->out = stream;
     return p;
 }
+
+void cli_printer_set_chatty(cli_printer *p, bool chatty) { p->chatty = chatty; }
 
 static void drop_cells(cli_printer *p) {
     for (size_t i = 0; i < p->n_cells; i++) fz_free(p->cells[i]);

@@ -82,7 +82,7 @@ ses_session *cli_open_session(const cli_args *a, const ses_output *out, int *cod
 int cli_run(const cli_args *a) {
     int code = JOB_DONE;
     for (uint32_t i = 0; i < a->n_files && code == JOB_DONE && !job_stop_requested(); i++) {
-        cli_printer *p = cli_printer_new(a->format, false, stdout);
+        cli_printer *p = cli_printer_new(a->format, stdout);
         ses_output out = cli_printer_output(p);
         ses_session *s = cli_open_session(a, &out, &code);
         if (s) code = cli_run_file(s, a->files[i], false);

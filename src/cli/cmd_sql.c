@@ -70,9 +70,10 @@ static int shell(ses_session *s, bool terminal) {
 int cli_sql(const cli_args *a) {
     int code;
     bool batch = a->n_files || a->n_statements, terminal = !batch && isatty(STDIN_FILENO);
-    cli_printer *p = cli_printer_new(a->format, terminal, stdout);
+    cli_printer *p = cli_printer_new(a->format, stdout);
     ses_output out = cli_printer_output(p);
     ses_session *s = cli_open_session(a, &out, &code);
+    cli_printer_set_chatty(p, terminal);
     if (s && !batch) code = shell(s, terminal);
     for (uint32_t i = 0; s && code == JOB_DONE && i < a->n_files && !ses_wants_quit(s); i++) code = cli_run_file(s, a->files[i], false);
     for (uint32_t i = 0; s && code == JOB_DONE && i < a->n_statements && !ses_wants_quit(s); i++) {

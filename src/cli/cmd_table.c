@@ -34,7 +34,7 @@ static int on_table(const cli_args *a, fz_status (*ask)(const cat_table *t, cons
         fputs("frazil: --format is table or json here\n", stderr);
         return JOB_USAGE;
     }
-    cli_printer *p = cli_printer_new(a->format, false, stdout);
+    cli_printer *p = cli_printer_new(a->format, stdout);
     ses_output out = cli_printer_output(p);
     ses_session *s = cli_open_session(a, &out, &code);
     cat_catalog *catalog;
