@@ -259,10 +259,15 @@ static void run_kernel(ex_eval *e, ex_frame *f, uint32_t node, ex_val *out) {
 
 /* Entries behind the frame's idx. */
 static void wrap(ex_eval *e, ex_frame *f, uint32_t node, ex_val *out) {
+    const ex_node *n = &e->p->nodes[node];
+    if (n->kind == EX_N_COLUMN && f == &e->root) {
+        out->v = e->in[n->column];
+        return;
+    }
     uint32_t d = (uint32_t)e->node_dom[node];
     ex_val *x = ex_get(e, &e->dom[d].frame, node);
     col_vec *v = FZ_ANEW(e->a, col_vec);
-    *v = (col_vec){.type = e->p->nodes[node].type, .len = f->n, .idx = (uint32_t *)ex_frame_idx(e, f, d), .dict = x->v};
+    *v = (col_vec){.type = n->type, .len = f->n, .idx = (uint32_t *)ex_frame_idx(e, f, d), .dict = x->v};
     out->v = v;
     out->errors = ex_errors_spread(e, x->errors, v->idx, f->n);
 }
