@@ -76,6 +76,9 @@ uint64_t pq_writer_rows(const pq_writer *w);
 uint64_t pq_writer_file_bytes(const pq_writer *w); /* bytes out so far plus what is buffered, compressed estimate: for file size targets */
 /* Ends the current row group early and writes it out (memory pressure). */
 fz_status pq_writer_flush_row_group(pq_writer *w, pq_codec *c, pq_write_fn write, void *cx, fz_error *err) FZ_MUST_USE;
+/* Compresses pages in progress that hold at least min_bytes before their time, and gives their buffers back. Costs a little of the
+ * compression; the row group goes on. For memory pressure that is not yet bad enough for the call above. */
+fz_status pq_writer_flush_pages(pq_writer *w, size_t min_bytes, pq_codec *c, fz_error *err) FZ_MUST_USE;
 /* Writes what is left, indexes and footer. info is allocated in a. */
 fz_status pq_writer_finish(pq_writer *w, pq_codec *c, pq_write_fn write, void *cx, fz_arena *a, pq_file_info *info, fz_error *err) FZ_MUST_USE;
 void pq_writer_free(pq_writer *w);               /* NULL is allowed */

@@ -32,7 +32,7 @@ enum { PQ_LOGICAL_STRING = 1, PQ_LOGICAL_MAP = 2, PQ_LOGICAL_LIST = 3, PQ_LOGICA
 #define PQ_ROWS_AT_ONCE 4096 /* rows handled per step, so that scratch stays in the first-level cache */
 #define PQ_MAX_VALUE (1u << 30)
 
-/* ---- small buffer: 16 bytes, grows by half ---- */
+/* ---- small buffer: 16 bytes, grows by half, twofold while small ---- */
 typedef struct pq_bytes { uint8_t *p; uint32_t n, cap; } pq_bytes;
 void pq_bytes_grow(pq_bytes *b, size_t more);
 static inline void pq_bytes_room(pq_bytes *b, size_t more) { if ((size_t)(b->cap - b->n) < more) pq_bytes_grow(b, more); }

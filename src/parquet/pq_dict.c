@@ -15,6 +15,8 @@ static inline uint32_t hash_of(uint32_t width, const void *p, uint32_t n) {
 }
 static inline bool same(const pq_dict *d, uint32_t width, uint32_t code, const void *p, uint32_t n) {
     uint32_t m;
+    if (width == 8) return memcmp(d->vals.p + (size_t)code * 8, p, 8) == 0; /* constant sizes need no call */
+    if (width == 4) return memcmp(d->vals.p + (size_t)code * 4, p, 4) == 0;
     const uint8_t *q = pq_dict_value(d, width, code, &m);
     return m == n && memcmp(q, p, n) == 0;
 }
@@ -53,7 +55,7 @@ uint32_t pq_dict_code(pq_dict *d, uint32_t width, const void *p, uint32_t n) {
         for (uint32_t i = 0; i < d->n; i++)
             if (same(d, width, i, p, n)) return i;
         uint32_t code = add(d, width, p, n, 0);
-        if (d->n > FEW) build_table(d, width, 4 * FEW);
+        if (d->n > FEW) build_table(d, width, 2 * FEW);
         return code;
     }
     uint32_t h = hash_of(width, p, n), i = h & d->mask;
@@ -63,7 +65,7 @@ uint32_t pq_dict_code(pq_dict *d, uint32_t width, const void *p, uint32_t n) {
     }
     uint32_t code = add(d, width, p, n, h);
     d->slot[i] = code + 1;
-    if (d->n > d->mask / 2) build_table(d, width, (d->mask + 1) * 4);
+    if (d->n > d->mask - d->mask / 4) build_table(d, width, (d->mask + 1) * 2); /* kept full: many files' tables share the cache */
     return code;
 }
 void pq_dict_free(pq_dict *d) {

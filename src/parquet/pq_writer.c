@@ -146,6 +146,22 @@ fz_status pq_writer_flush_row_group(pq_writer *w, pq_codec *c, pq_write_fn write
     if (w->broken) return fz_fail(err, FZ_FATAL, "parquet.broken", "this file failed before and cannot be continued");
     return pq_group_write(w, c, write, cx, err);
 }
+fz_status pq_writer_flush_pages(pq_writer *w, size_t min_bytes, pq_codec *c, fz_error *err) {
+    if (w->broken) return fz_fail(err, FZ_FATAL, "parquet.broken", "this file failed before and cannot be continued");
+    for (uint32_t i = 0; i < w->n_cols; i++) {
+        pq_column *col = &w->cols[i];
+        if (!col->page_entries || (size_t)col->vals.n + col->def.n + col->rep.n < min_bytes) continue;
+        fz_status s = pq_page_flush(w, col, c, err);
+        if (s != FZ_OK) {
+            w->broken = true;
+            return s;
+        }
+        pq_bytes_free(&col->vals);
+        pq_bytes_free(&col->def);
+        pq_bytes_free(&col->rep);
+    }
+    return FZ_OK;
+}
 fz_status pq_writer_finish(pq_writer *w, pq_codec *c, pq_write_fn write, void *cx, fz_arena *a, pq_file_info *info, fz_error *err) {
     FZ_TRY(pq_writer_flush_row_group(w, c, write, cx, err));
     FZ_TRY(pq_footer_write(w, write, cx, err));

@@ -303,6 +303,34 @@ static void refused_rows_leave_nothing(void **state) {
     fz_buf_free(&out);
     fz_arena_free(a);
 }
+static void pages_end_under_pressure(void **state) {
+    (void)state;
+    fz_arena *a = fz_arena_new();
+    fz_error err;
+    fz_buf out = {0};
+    pq_options o = options();
+    table t = make(a, 4000, 100000, 5);
+    pq_codec *c = pq_codec_new();
+    pq_writer *w;
+    pq_file_info info;
+    OK(pq_writer_new(t.f, ALL, &o, NULL, 0, &w, &err));
+    uint32_t sel[4000];
+    for (uint32_t i = 0; i < 4000; i++) sel[i] = i;
+    for (uint32_t i = 0; i < 4000; i += 1000) {
+        OK(pq_writer_append(w, t.v, sel + i, 1000, c, mem_write, &out, &err));
+        size_t before = pq_writer_bytes(w);
+        OK(pq_writer_flush_pages(w, i == 2000 ? 0 : 4096, c, &err));
+        assert_true(pq_writer_bytes(w) < before - before / 4);
+        assert_int_equal(out.len, 0); /* nothing leaves before the row group does */
+    }
+    OK(pq_writer_finish(w, c, mem_write, &out, a, &info, &err));
+    assert_int_equal(info.n_split_offsets, 1);
+    read_back(a, t.f, ALL, t.v, t.n, &out);
+    pq_writer_free(w);
+    pq_codec_free(c);
+    fz_buf_free(&out);
+    fz_arena_free(a);
+}
 static fz_status failing_write(void *cx, const void *p, size_t n, fz_error *err) {
     (void)p;
     (void)n;
@@ -334,7 +362,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codecs), cmocka_unit_test(sizes_of_appends_and_groups), cmocka_unit_test(small_pages), cmocka_unit_test(dictionary_outgrows_its_limit),
         cmocka_unit_test(row_group_target), cmocka_unit_test(dictionary_vectors), cmocka_unit_test(promotion_and_missing_columns),
-        cmocka_unit_test(refused_rows_leave_nothing), cmocka_unit_test(failed_writes_come_through),
+        cmocka_unit_test(refused_rows_leave_nothing), cmocka_unit_test(pages_end_under_pressure), cmocka_unit_test(failed_writes_come_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
