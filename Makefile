@@ -88,3 +88,9 @@ clean:
 	rm -rf build build-address build-thread
 
 -include $(wildcard $(B)/*/*.d $(B)/unit/*/*.d)
+
+# Reference pages come from the tables in the program; test/e2e compares them.
+.PHONY: docs
+TOPICS := settings connectors formats catalogs tables functions metrics
+docs: $(B)/frazil
+	@for t in $(TOPICS); do $(B)/frazil options $$t > docs/reference/$$t.md || exit 1; done
