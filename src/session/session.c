@@ -169,7 +169,8 @@ fz_status ses_run(ses_session *s, const ses_script *script, int *exit_code, fz_e
     s->exit_code = JOB_USAGE;
     fz_status rc = sql_split(a, script->text, script->len, &pieces, &n, err);
     if (rc == FZ_OK) s->exit_code = JOB_DONE;
-    for (uint32_t i = 0; i < n && rc == FZ_OK && !s->quit && !job_stop_requested(); i++) rc = run_piece(s, &pieces[i], script->init_only, err);
+    for (uint32_t i = 0; i < n && rc == FZ_OK && s->exit_code == JOB_DONE && !s->quit && !job_stop_requested(); i++)
+        rc = run_piece(s, &pieces[i], script->init_only, err);
     if (exit_code) *exit_code = s->exit_code;
     fz_arena_free(a);
     return rc;
