@@ -25,6 +25,8 @@ typedef struct src_split {
     int64_t low, high;      /* log start and end when last asked (src_bounds) */
 } src_split;
 
+typedef struct src_field { const char *name, *type; } src_field; /* type: Flink's text, "DECIMAL(10, 2) NOT NULL" */
+
 typedef struct src_context {
     const char *table;      /* name of the SQL table, for messages */
     const char *job;        /* pipeline.name */
@@ -33,6 +35,8 @@ typedef struct src_context {
     uint32_t max_record_size;
     bool need_key, need_headers; /* metadata columns that the query uses */
     bool bounded_job;       /* execution.runtime-mode = batch: a source that cannot end is refused */
+    const src_field *fields; /* the table's physical columns, for connectors that make rows (datagen); valid during src_open only */
+    uint32_t n_fields;
 } src_context;
 
 typedef enum { SRC_PROBE_OK, SRC_PROBE_GONE /* retention took it */, SRC_PROBE_BEYOND /* past the end */ } src_probe_result;
