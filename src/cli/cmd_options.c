@@ -35,20 +35,29 @@ static void put_option(const fz_option *o) {
     puts(" |");
 }
 
+/* A page of its own begins with a heading of the first rank; within the whole reference all are one rank lower. */
+static int rank;
+static void heading(int below, const char *title) {
+    fputs(rank + below == 1 ? "# " : rank + below == 2 ? "\n## " : "\n### ", stdout);
+    puts(title);
+}
+
 static void put_table(const char *title, const char *doc, const fz_option *t) {
-    printf("\n### %s\n\n", title);
+    if (title) heading(1, title);
+    puts("");
     if (doc) printf("%s\n\n", doc);
     puts("| Name | Type | Default | Meaning |\n|---|---|---|---|");
     for (; t && t->name; t++) put_option(t);
 }
 
 static void settings(void) {
-    puts("\n## Settings\n\nIn `config.yaml` or by `SET 'key' = 'value'`.");
-    put_table("Keys", NULL, conf_options());
+    heading(0, "Settings");
+    puts("\nIn `config.yaml` or by `SET 'key' = 'value'`.");
+    put_table(NULL, NULL, conf_options());
 }
 
 static void connectors(void) {
-    puts("\n## Connectors");
+    heading(0, "Connectors");
     for (const src_connector_info *c = src_connectors(); c->name; c++) {
         put_table(c->name, c->doc, c->options);
         const src_metadata_column *m = src_metadata_columns(c->name);
@@ -59,24 +68,27 @@ static void connectors(void) {
 }
 
 static void formats(void) {
-    puts("\n## Formats");
+    heading(0, "Formats");
     for (const dec_format_info *f = dec_formats(); f->name; f++) put_table(f->name, f->doc, f->options);
 }
 
 static void catalogs(void) {
-    puts("\n## Catalogs");
-    put_table("Options of CREATE CATALOG", NULL, cat_options());
+    heading(0, "Catalogs");
+    puts("\nOptions of `CREATE CATALOG ... WITH (...)`.");
+    put_table(NULL, NULL, cat_options());
 }
 
 static void tables(void) {
-    puts("\n## Iceberg tables");
-    put_table("Table properties", NULL, ice_table_properties);
+    heading(0, "Iceberg tables");
+    puts("\nProperties of a table, in `CREATE TABLE ... WITH (...)`. Others are kept as they are.");
+    put_table(NULL, NULL, ice_table_properties);
 }
 
 static void functions(void) {
     const sql_fn_info *f;
     uint32_t n = sql_functions(&f);
-    puts("\n## Functions\n\n| Function | Group | Signature | Meaning |\n|---|---|---|---|");
+    heading(0, "Functions");
+    puts("\n| Function | Group | Signature | Meaning |\n|---|---|---|---|");
     for (uint32_t i = 0; i < n; i++) {
         printf("| `");
         cell(f[i].name);
@@ -89,7 +101,8 @@ static void functions(void) {
 }
 
 static void metrics(void) {
-    puts("\n## Metrics\n\n| Name | Kind | Unit | Meaning |\n|---|---|---|---|");
+    heading(0, "Metrics");
+    puts("\n| Name | Kind | Unit | Meaning |\n|---|---|---|---|");
     for (int i = 0; i < FZ_M_COUNT; i++) {
         const fz_metric_info *m = fz_metric_describe((fz_metric)i);
         printf("| `%s` | %s | %s | %s |\n", m->name, m->kind == FZ_METRIC_COUNTER ? "counter" : "gauge", m->unit, m->help);
@@ -100,6 +113,7 @@ int cli_options(const cli_args *a) {
     static const struct { const char *name; void (*print)(void); } topics[] = {{"settings", settings}, {"connectors", connectors}, {"formats", formats}, {"catalogs", catalogs},
                                                                               {"tables", tables}, {"functions", functions}, {"metrics", metrics}};
     bool found = false;
+    rank = a->topic ? 1 : 2;
     if (!a->topic) puts("# Reference\n\nPrinted by `frazil options`.");
     for (size_t i = 0; i < sizeof topics / sizeof *topics; i++)
         if (!a->topic || strcmp(a->topic, topics[i].name) == 0) {
