@@ -38,13 +38,12 @@ static void k_text_to_int(ex_call *c) {
     }
 }
 
-/* Flink folds a constant of type FLOAT to a literal of seven digits. */
-static float seven_digits(float v) {
+/* Flink's planner folds a constant of type FLOAT to a decimal literal of seven digits, and cannot do so for NaN and infinities. */
+static bool fold_float(float *v) {
     char t[32];
-    float r = v;
-    if (v - v != 0) return v;
-    int n = snprintf(t, sizeof t, "%.6e", (double)v);
-    return n > 0 && nt_parse_float((fz_sv){t, (size_t)n}, &r) ? r : v;
+    if (*v - *v != 0) return false;
+    int n = snprintf(t, sizeof t, "%.6e", (double)*v);
+    return n > 0 && nt_parse_float((fz_sv){t, (size_t)n}, v);
 }
 
 static void k_text_to_float(ex_call *c) {
@@ -52,8 +51,9 @@ static void k_text_to_float(ex_call *c) {
     for (uint32_t i = 0; i < c->n; i++) {
         if (!ex_live(c, i)) continue;
         float v;
-        if (nt_parse_float(ex_sv(c, 0, i), &v)) c->out->f32[i] = folded ? seven_digits(v) : v;
-        else fail_text(c, i, ex_sv(c, 0, i), "not a number");
+        if (!nt_parse_float(ex_sv(c, 0, i), &v)) fail_text(c, i, ex_sv(c, 0, i), "not a number");
+        else if (folded && !fold_float(&v)) fail_text(c, i, ex_sv(c, 0, i), "infinite or NaN");
+        else c->out->f32[i] = v;
     }
 }
 
