@@ -3,6 +3,8 @@
 #include "col/decimal.h"
 #include "col/numtext.h"
 #include "exec/exec_int.h"
+#include <math.h>
+#include <stdio.h>
 
 static bool is_int(col_kind k) { return k >= COL_TINYINT && k <= COL_BIGINT; }
 static bool is_binary(col_kind k) { return k == COL_BINARY || k == COL_VARBINARY; }
@@ -91,6 +93,21 @@ static void k_text_to_bool(ex_call *c) {
         if (nt_parse_bool(s, &v)) c->out->u8[i] = v;
         else ex_fail_row(c, i, "cast.failed", "'%.*s' is no BOOLEAN", (int)(s.n > 200 ? 200 : s.n), s.p);
     }
+}
+
+/* Flink folds a constant into a literal of seven digits, which cannot be NaN or infinite; columns and TRY_CAST keep the whole FLOAT. */
+static void k_text_to_float(ex_call *c) {
+    ex_cast_temporal(ex_kind(c, 0), COL_FLOAT)(c);
+    if (c->step[0] || c->try_cast || (c->out->valid && !c->out->valid[0])) return;
+    float v = c->out->f32[0];
+    if (!isfinite(v)) {
+        ex_fail_row(c, 0, "cast.failed", "a constant FLOAT cannot be NaN or infinite");
+        return;
+    }
+    char text[32];
+    double seven = 0;
+    int n = snprintf(text, sizeof text, "%.6e", (double)v);
+    if (fz_parse_f64((fz_sv){text, (size_t)n}, &seven)) c->out->f32[0] = (float)seven;
 }
 
 /* ---- to text: the whole text --------------------------------------------------------------------------------------------------- */
@@ -271,6 +288,7 @@ ex_kernel ex_cast_basic(col_kind f, col_kind t) {
     if (f == COL_BOOLEAN && number) return k_bool_to_number;
     if (is_int(f) && t == COL_BOOLEAN) return k_int_to_bool;
     if (col_is_text(f) && t == COL_BOOLEAN) return k_text_to_bool;
+    if (col_is_text(f) && t == COL_FLOAT) return k_text_to_float;
     return NULL;
 }
 static ex_kernel cast_to_text(const col_type *from, const col_type *to) {

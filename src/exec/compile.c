@@ -136,11 +136,19 @@ void ex_program_seal(ex_program *p) {
 
 /* ---- chains -------------------------------------------------------------------------------------------------------------------- */
 
+/* The cells of a single row of VALUES are constants to all that stands above, as they are to Flink's planner. */
+static uint32_t *constant_row(ex_program *p, const sql_plan *pl) {
+    if (pl->kind != SQL_P_VALUES || pl->n_rows != 1) return NULL;
+    uint32_t *cols = FZ_ANEWN(p->a, uint32_t, pl->schema->n + 1);
+    for (uint32_t k = 0; k < pl->schema->n; k++) cols[k] = ex_add_expr(p, pl->values[k], NULL);
+    return cols;
+}
+
 /* Nodes of pl's columns; the first plan node that is neither filter nor projection is what the program reads. */
 static uint32_t *add_chain(ex_program *p, const sql_plan *pl) {
     if (pl->kind != SQL_P_FILTER && pl->kind != SQL_P_PROJECT) {
         p->scan = pl;
-        return NULL;
+        return constant_row(p, pl);
     }
     uint32_t *cols = add_chain(p, pl->inputs[0]);
     if (pl->kind == SQL_P_FILTER) {
