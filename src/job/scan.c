@@ -160,12 +160,26 @@ static fz_status check_metadata(const sql_plan *p, fz_error *err) {
     return FZ_OK;
 }
 
+/* Names and types of the physical columns, for connectors that make rows. */
+static void fill_fields(fz_arena *a, const sql_plan *p, src_context *cx) {
+    src_field *v = FZ_ANEWN(a, src_field, p->n_scan_physical + 1);
+    for (uint32_t i = 0; i < p->n_scan_physical; i++) {
+        fz_buf b = {0};
+        col_type_text(&b, p->schema->fields[i].type);
+        v[i] = (src_field){p->schema->fields[i].name, fz_arena_strdup(a, fz_buf_cstr(&b))};
+        fz_buf_free(&b);
+    }
+    cx->fields = v;
+    cx->n_fields = p->n_scan_physical;
+}
+
 fz_status job_scan_open(const sql_plan *plan, const src_context *cx, job_scan **out, fz_error *err) {
     job_scan *s = FZ_NEW(job_scan);
     s->arena = fz_arena_new();
     s->plan = plan;
     src_context full = *cx;
     full.table = plan->table->path;
+    fill_fields(s->arena, plan, &full);
     full.need_key = true; /* a pointer a record: cheap, and the last record's hash covers the key */
     for (uint32_t i = plan->n_scan_physical; i < plan->schema->n; i++)
         if (plan->wanted[i] && strcmp(plan->scan_metadata[i - plan->n_scan_physical], "headers") == 0) full.need_headers = true;
