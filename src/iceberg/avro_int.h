@@ -67,7 +67,7 @@ fz_status av_mismatch(const av_type *t, const char *what, const char *want, fz_e
 
 /* ---- containers that are read ---- */
 typedef struct av_file {
-    const uint8_t *p, *end;
+    const uint8_t *p, *end, *first; /* first: of the blocks */
     uint8_t sync[16];
     uint32_t n_meta;
     const fz_pair *meta;
@@ -81,5 +81,6 @@ typedef struct av_file {
 /* f is zeroed first; close it in any case. bytes must outlive it; a holds schema and metadata. */
 fz_status av_file_open(av_file *f, fz_arena *a, const void *bytes, size_t n, fz_error *err) FZ_MUST_USE;
 fz_status av_file_next(av_file *f, bool *more, fz_error *err) FZ_MUST_USE; /* f->in stands before a record of f->schema */
+void av_file_rewind(av_file *f); /* before the first record again */
 void av_file_close(av_file *f);
 #endif

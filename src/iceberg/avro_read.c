@@ -178,7 +178,7 @@ fz_status av_file_open(av_file *f, fz_arena *a, const void *bytes, size_t n, fz_
     FZ_TRY(read_meta(f, a, &in, err));
     FZ_TRY(av_raw(&in, 16, &sync, err));
     memcpy(f->sync, sync, 16);
-    f->p = in.p;
+    f->p = f->first = in.p;
     FZ_TRY(codec_of(fz_pair_get(f->meta, f->n_meta, "avro.codec"), &f->codec, err));
     const char *schema = fz_pair_get(f->meta, f->n_meta, "avro.schema");
     if (!schema) return damaged(err, "it has no schema");
@@ -269,6 +269,12 @@ fz_status av_file_next(av_file *f, bool *more, fz_error *err) {
     f->rows--;
     *more = true;
     return FZ_OK;
+}
+
+void av_file_rewind(av_file *f) {
+    f->p = f->first;
+    f->rows = 0;
+    f->in = (av_in){0};
 }
 
 void av_file_close(av_file *f) {

@@ -14,6 +14,7 @@ struct ice_manifest_reader {
     const ice_type **types;   /* of it, NULL: as the file says */
     const av_type *partition; /* the writer's record */
     int32_t *slot;            /* writer's field -> field of the tuple, -1: skipped */
+    bool prefixed;            /* fixed values of the tuple stand behind their length: see probe_fixed */
 };
 
 enum { F_STATUS = 0, F_SNAPSHOT = 1, F_DATA_FILE = 2, F_SEQUENCE = 3, F_FILE_SEQUENCE = 4, F_CONTENT = 134, F_PATH = 100, F_FORMAT = 101, F_PARTITION = 102,
@@ -68,6 +69,30 @@ static fz_status plan_partition(ice_manifest_reader *r, const ice_spec *spec, co
     return FZ_OK;
 }
 
+static bool is_plain_fixed(const av_type *t) {
+    t = not_null(t);
+    return t->kind == AV_FIXED && !t->logical[0];
+}
+
+/* The Java implementation (1.10, 1.11) writes fixed partition values with a length before them, against its own Avro schema, and reads them so.
+ * A manifest with such a field that cannot be read as Avro says is taken to be one of those. */
+static void probe_fixed(ice_manifest_reader *r) {
+    bool any = false, more = true;
+    for (uint32_t i = 0; r->partition && i < r->partition->n; i++) any |= is_plain_fixed(r->partition->fields[i].type);
+    if (!any) return;
+    fz_arena *a = fz_arena_new();
+    fz_error err;
+    ice_entry e;
+    fz_status s = FZ_OK;
+    while (s == FZ_OK && more) {
+        fz_arena_reset(a);
+        s = ice_manifest_reader_next(r, a, &e, &more, &err);
+    }
+    fz_arena_free(a);
+    r->prefixed = s != FZ_OK;
+    av_file_rewind(&r->f);
+}
+
 fz_status ice_manifest_reader_open(const void *bytes, size_t n, const ice_manifest_file *file, const ice_spec *spec, const ice_type *const *types,
                                    ice_manifest_reader **out, fz_error *err) {
     ice_manifest_reader *r = FZ_NEW(ice_manifest_reader);
@@ -89,6 +114,7 @@ fz_status ice_manifest_reader_open(const void *bytes, size_t n, const ice_manife
         r->file = *file;
         if (!spec) r->spec_id = file->spec_id;
     }
+    probe_fixed(r);
     *out = r;
     return FZ_OK;
 }
@@ -238,9 +264,11 @@ static fz_status get_float(av_in *in, const av_type *t, double *out, fz_error *e
     return FZ_OK;
 }
 
-static fz_status get_text(av_in *in, fz_arena *a, const av_type *t, const ice_type *want, ice_value *v, fz_error *err) {
+static fz_status get_text(av_in *in, fz_arena *a, const av_type *t, bool prefixed, const ice_type *want, ice_value *v, fz_error *err) {
+    static const av_type bytes = {.kind = AV_BYTES, .logical = ""};
     fz_sv s = {0};
-    FZ_TRY(get_bytes(in, a, t, &s, err));
+    FZ_TRY(get_bytes(in, a, prefixed && is_plain_fixed(t) ? &bytes : t, &s, err));
+    if (t->kind == AV_FIXED && s.n != (size_t)t->size) return damaged(err, "a partition value has another length than its type");
     if (v->kind == ICE_DECIMAL) {
         static const ice_type decimal = {.kind = ICE_DECIMAL};
         return ice_value_decode(&decimal, s, v, err);
@@ -251,7 +279,7 @@ static fz_status get_text(av_in *in, fz_arena *a, const av_type *t, const ice_ty
     return FZ_OK;
 }
 
-static fz_status get_value(av_in *in, fz_arena *a, const av_type *t, const ice_type *want, ice_value *v, fz_error *err) {
+static fz_status get_value(av_in *in, fz_arena *a, const av_type *t, bool prefixed, const ice_type *want, ice_value *v, fz_error *err) {
     bool null = false, b = false;
     FZ_TRY(av_branch(in, t, &t, err));
     *v = (ice_value){.kind = (uint8_t)(want ? want->kind : t->kind == AV_NULL ? ICE_STRING : infer(t))};
@@ -260,7 +288,7 @@ static fz_status get_value(av_in *in, fz_arena *a, const av_type *t, const ice_t
         return FZ_OK;
     }
     if (v->kind == ICE_FLOAT || v->kind == ICE_DOUBLE) return get_float(in, t, &v->d, err);
-    if (v->kind == ICE_DECIMAL || ice_has_bytes(v->kind)) return get_text(in, a, t, want, v, err);
+    if (v->kind == ICE_DECIMAL || ice_has_bytes(v->kind)) return get_text(in, a, t, prefixed, want, v, err);
     if (v->kind == ICE_BOOLEAN) {
         FZ_TRY(av_get_bool(in, t, &b, &null, "a partition value", err));
         v->i = b;
@@ -282,7 +310,7 @@ static fz_status get_partition(ice_manifest_reader *r, fz_arena *a, const av_typ
     for (uint32_t i = 0; i < t->n; i++) {
         int32_t k = r->slot[i];
         if (k < 0) FZ_TRY(av_skip(in, t->fields[i].type, 0, err));
-        else FZ_TRY(get_value(in, a, t->fields[i].type, r->types[k], &v[k], err));
+        else FZ_TRY(get_value(in, a, t->fields[i].type, r->prefixed, r->types[k], &v[k], err));
     }
     return FZ_OK;
 }

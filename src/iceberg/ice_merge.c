@@ -77,8 +77,10 @@ static fz_status merge_one(ice_commit *c, const ice_manifest_file *m, const ice_
 
 /* A spec whose tuples are fully understood: others are carried along as they are. */
 static bool rewritable(const ice_spec *spec, const ice_type *const *types) {
-    for (uint32_t i = 0; i < spec->n_fields; i++)
-        if (!types[i] || types[i]->kind == ICE_OTHER || ice_is_nested(types[i]->kind) || spec->fields[i].transform.kind == ICE_UNKNOWN_TRANSFORM) return false;
+    for (uint32_t i = 0; i < spec->n_fields; i++) {
+        if (!types[i] || types[i]->kind == ICE_OTHER || ice_is_nested(types[i]->kind)) return false;
+        if (spec->fields[i].transform.kind == ICE_UNKNOWN_TRANSFORM || ice_check_fixed(&spec->fields[i], types[i], NULL) != FZ_OK) return false;
+    }
     return true;
 }
 

@@ -117,6 +117,7 @@ static fz_status check_spec(const ice_metadata *m, fz_error *err) {
         if (f->transform.kind == ICE_UNKNOWN_TRANSFORM)
             return fz_fail(err, FZ_USER, "iceberg.partition", "partition field %s has the transform %s, which is not supported", f->name, f->transform.text);
         if (!c) return fz_fail(err, FZ_USER, "iceberg.partition", "the source column (id %d) of partition field %s is not in the schema", f->source_id, f->name);
+        FZ_TRY(ice_check_fixed(f, c->type, err));
         if (!ice_transform_result(&f->transform, c->type))
             return fz_fail(err, FZ_USER, "iceberg.partition", "partition field %s: transform %s does not fit column %s", f->name, f->transform.text, c->name);
     }

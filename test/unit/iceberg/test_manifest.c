@@ -473,9 +473,25 @@ static void damaged(void **state) {
     }
 }
 
+/* A fixed partition value as Java writes it: behind its length, although the schema says otherwise. */
+static void java_fixed(void **state) {
+    (void)state;
+    fz_buf b = {0};
+    fz_arena *a = fz_arena_new();
+    fz_error err;
+    const ice_entry *e;
+    uint32_t n;
+    read_file(DIR "java_fixed_partition.avro", &b);
+    must(ice_manifest_decode(a, b.data, b.len, NULL, NULL, NULL, &e, &n, &err), &err);
+    assert_true(n == 1 && e->file.record_count == 11 && e->file.partition.n == 15);
+    assert_true(fz_sv_eq(e->file.partition.v[9].s, FZ_SV("fx01")) && e->file.partition.v[11].dec == -129 && e->file.partition.v[14].i == -20714);
+    fz_buf_free(&b);
+    fz_arena_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(java_manifests), cmocka_unit_test(java_lists), cmocka_unit_test(partition_values),
                                        cmocka_unit_test(all_partition_types), cmocka_unit_test(avro_names), cmocka_unit_test(strange_writer),
-                                       cmocka_unit_test(inheritance), cmocka_unit_test(damaged)};
+                                       cmocka_unit_test(inheritance), cmocka_unit_test(java_fixed), cmocka_unit_test(damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

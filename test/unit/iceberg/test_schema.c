@@ -194,8 +194,8 @@ static void specs(void **state) {
     fz_error err;
     const col_field in = {"z", col_string(true), NULL};
     const col_field f[] = {{"id", col_simple(COL_INT, true), NULL}, {"ts", col_sized(a, COL_TIMESTAMP, 6, 0, true), NULL}, {"c", col_string(true), NULL},
-                           {"r", col_row(a, &in, 1, true), NULL}, {"l", col_array(a, col_string(true), true), NULL}};
-    const col_schema cols = {5, f};
+                           {"r", col_row(a, &in, 1, true), NULL}, {"l", col_array(a, col_string(true), true), NULL}, {"fx", col_sized(a, COL_BINARY, 4, 0, true), NULL}};
+    const col_schema cols = {6, f};
     ice_schema *s;
     ice_spec *spec, *again;
     must(ice_schema_from_cols(a, &cols, NULL, 0, &s, &err), &err);
@@ -215,7 +215,7 @@ static void specs(void **state) {
     json_decref(j);
     json_decref(k);
     const ice_term bad[] = {{.column = "nope"}, {.column = "c", .transform = "days"}, {.column = "id", .transform = "bucket", .n = 0},
-                            {.column = "id", .transform = "zorder"}, {.column = "l.element"}, {.column = "r"}, {.column = "id", .transform = "bucket", .n = 3, .name = "c"}};
+                            {.column = "id", .transform = "zorder"}, {.column = "l.element"}, {.column = "r"}, {.column = "fx"}, {.column = "id", .transform = "bucket", .n = 3, .name = "c"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(ice_spec_build(a, s, &bad[i], 1, &spec, &err), FZ_USER);
         assert_string_equal(err.code, "iceberg.partition");
