@@ -163,6 +163,15 @@ static void add_inputs(ex_op *op, const sql_plan *const *in, uint32_t n) {
     op->n_inputs = n;
 }
 
+/* A sort below a LIMIT (perhaps under a projection that drops its keys) need not keep all rows. */
+static void hint_sort(ex_op *limit) {
+    const sql_plan *p = limit->plan;
+    ex_op *op = limit->inputs[0];
+    if (p->limit < 0 || p->limit > INT32_MAX || p->offset > INT32_MAX) return;
+    if (op->plan->kind == SQL_P_PROJECT && op->inputs[0]->plan == op->plan->inputs[0]) op = op->inputs[0];
+    if (op->plan->kind == SQL_P_SORT) op->top = p->limit + p->offset;
+}
+
 /* Filters and projections one above the other are one program. */
 static void open_chain(ex_op *op) {
     ex_exprs *x = FZ_ANEW(op->q->a, ex_exprs);
@@ -181,6 +190,7 @@ static ex_op *new_op(ex_query *q, const sql_plan *p) {
     ex_op *op = FZ_ANEW(q->a, ex_op);
     op->q = q;
     op->plan = p;
+    op->top = -1;
     if (p->kind == SQL_P_FILTER || p->kind == SQL_P_PROJECT) {
         open_chain(op);
         return op;
@@ -199,6 +209,7 @@ static ex_op *new_op(ex_query *q, const sql_plan *p) {
         *l = (limit_state){p->offset, p->limit};
         op->cx = l;
         op->next = limit_next;
+        hint_sort(op);
         break;
     }
     default:

@@ -17,6 +17,7 @@ struct ex_op {
     fz_status (*next)(ex_op *op, col_batch **out, fz_error *err); /* *out NULL: the end */
     void (*close)(ex_op *op);                                     /* frees cx; NULL: nothing to free */
     void *cx;
+    int64_t top;                                                  /* SORT: no more rows than these are asked for; -1: all */
 };
 struct ex_query {
     fz_arena *a;

@@ -7,7 +7,7 @@
 
 static fz_arena *a;
 static fz_error err;
-static sql_table logs, limited, view, computed;
+static sql_table logs, limited, view, computed, numbers;
 enum { BATCHES = 3, ROWS = 4 };
 
 /* dt, hr, host, program, n, v DOUBLE, price DECIMAL(6,2): three batches of four rows, the second one as dictionaries. */
@@ -44,11 +44,22 @@ static void add_text(col_builder *b, const char *s, const col_type *t) {
         else col_add_i64(b, n);
     }
 }
+/* Ten full batches with the numbers 0..81919 in some order. */
+static fz_status next_numbers(fz_arena *ba, uint32_t *at, col_vec ***cols, uint32_t *n) {
+    if (*at == 10) return FZ_OK;
+    *cols = FZ_ANEWN(ba, col_vec *, 1);
+    (*cols)[0] = col_vec_new(ba, col_simple(COL_BIGINT, false), FZ_BATCH_ROWS);
+    for (uint32_t i = 0; i < FZ_BATCH_ROWS; i++) (*cols)[0]->i64[i] = (int64_t)(*at * FZ_BATCH_ROWS + i) * 7919 % 81920;
+    *n = FZ_BATCH_ROWS;
+    ++*at;
+    return FZ_OK;
+}
 static fz_status feed_next(void *cx, const sql_plan *scan, fz_arena *ba, col_vec ***cols, uint32_t *n, fz_error *e) {
     (void)cx;
     (void)e;
     uint32_t *at_batch = position_of(scan), next_batch = *at_batch;
     *n = 0;
+    if (scan->table == &numbers) return next_numbers(ba, at_batch, cols, n);
     if (next_batch == BATCHES) return FZ_OK;
     *cols = FZ_ANEWN(ba, col_vec *, scan->schema->n);
     for (uint32_t c = 0; c < scan->schema->n; c++) {
@@ -73,7 +84,7 @@ static fz_status find(void *cx, const sql_name *n, const sql_hint *h, const sql_
     (void)cx;
     (void)h;
     const char *name = n->part[n->n - 1];
-    *out = !strcmp(name, "logs") ? &logs : !strcmp(name, "recent") ? &view : !strcmp(name, "extra") ? &computed : !strcmp(name, "target") ? &limited : NULL;
+    *out = !strcmp(name, "logs") ? &logs : !strcmp(name, "recent") ? &view : !strcmp(name, "extra") ? &computed : !strcmp(name, "target") ? &limited : !strcmp(name, "numbers") ? &numbers : NULL;
     if (!*out) return fz_fail(e, FZ_USER, "sql.table-not-found", "table '%s' is not there", name);
     return FZ_OK;
 }
@@ -105,6 +116,9 @@ static int setup(void **state) {
     assert_int_equal(sql_parse_query(a, text, strlen(text), &q, &err), FZ_OK);
     static const char *const view_names[] = {"h", "num"};
     view = (sql_table){.kind = SQL_T_VIEW, .path = "c.db.recent", .view = q, .n_view_cols = 2, .view_cols = view_names};
+    sql_column *one = FZ_ANEW(a, sql_column);
+    *one = (sql_column){.name = "n", .kind = SQL_COL_PHYSICAL, .type = col_simple(COL_BIGINT, false)};
+    numbers = (sql_table){.kind = SQL_T_CONNECTOR, .path = "c.db.numbers", .n_columns = 1, .columns = one};
     sql_column *t = FZ_ANEWN(a, sql_column, 4);
     t[0] = (sql_column){.name = "id", .kind = SQL_COL_PHYSICAL, .type = col_simple(COL_BIGINT, false)};
     t[1] = (sql_column){.name = "name", .kind = SQL_COL_PHYSICAL, .type = col_sized(a, COL_VARCHAR, 4, 0, true)};
@@ -241,6 +255,17 @@ static void test_order(void **state) {
     gives("SELECT program FROM logs GROUP BY program ORDER BY COUNT(*) DESC, program", "sshd;cron;kernel;NULL");
 }
 
+static void test_many_rows(void **state) {
+    (void)state;
+    gives("SELECT n FROM numbers ORDER BY n DESC LIMIT 3", "81919;81918;81917");
+    gives("SELECT n FROM numbers ORDER BY n % 10, n LIMIT 2 OFFSET 1", "10;20");
+    gives("SELECT n FROM numbers ORDER BY n LIMIT 1 OFFSET 50000", "50000");
+    gives("SELECT COUNT(*), COUNT(DISTINCT n), SUM(n), MIN(n), MAX(n) FROM numbers", "81920|81920|3355402240|0|81919");
+    gives("SELECT n / 20000 AS k, COUNT(*) FROM numbers GROUP BY n / 20000 ORDER BY k", "0|20000;1|20000;2|20000;3|20000;4|1920");
+    gives("SELECT COUNT(*) FROM (SELECT DISTINCT n FROM numbers)", "81920");
+    gives("SELECT COUNT(*) FROM (SELECT n FROM numbers WHERE n % 2 = 1 LIMIT 30000)", "30000");
+}
+
 static void test_failing_rows(void **state) {
     (void)state;
     gives("SELECT 10 / n FROM logs WHERE n > 4", "2;1;1;1;0;0");
@@ -363,7 +388,7 @@ static void test_json(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_select), cmocka_unit_test(test_groups), cmocka_unit_test(test_article_checks), cmocka_unit_test(test_order), cmocka_unit_test(test_failing_rows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_select), cmocka_unit_test(test_groups), cmocka_unit_test(test_article_checks), cmocka_unit_test(test_order), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_failing_rows),
                                        cmocka_unit_test(test_wrong_queries), cmocka_unit_test(test_insert), cmocka_unit_test(test_explain), cmocka_unit_test(test_json)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
