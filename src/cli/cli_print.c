@@ -119,12 +119,24 @@ static char *shown(const char *s, size_t n) {
     return fz_buf_steal(&b);
 }
 
+/* A value as text; bytes as Flink's client shows them: x'00ff'. */
+static void value_text(fz_buf *b, const col_vec *v, uint32_t r, const char *tz) {
+    if (v->type->kind != COL_BINARY && v->type->kind != COL_VARBINARY) {
+        ex_value_text(b, v, r, tz);
+        return;
+    }
+    fz_sv bytes = col_sv(v, r);
+    fz_buf_puts(b, "x'");
+    for (size_t i = 0; i < bytes.n; i++) fz_buf_printf(b, "%02x", (unsigned char)bytes.p[i]);
+    fz_buf_putc(b, '\'');
+}
+
 static void hold_row(cli_printer *p, const col_batch *b, uint32_t r, const char *tz) {
     fz_buf text = {0};
     for (uint32_t c = 0; c < b->n_cols; c++) {
         FZ_GROW(p->cells, p->n_cells, p->cap_cells);
         text.len = 0;
-        if (!col_is_null(b->cols[c], r)) ex_value_text(&text, b->cols[c], r, tz);
+        if (!col_is_null(b->cols[c], r)) value_text(&text, b->cols[c], r, tz);
         else if (!p->listing) fz_buf_puts(&text, "<NULL>");
         p->cells[p->n_cells++] = shown(text.len ? (const char *)text.data : "", text.len);
     }
@@ -165,7 +177,7 @@ static void csv_row(fz_buf *line, fz_buf *cell, const col_batch *b, uint32_t r, 
         if (c) fz_buf_putc(line, ',');
         if (col_is_null(b->cols[c], r)) continue;
         cell->len = 0;
-        ex_value_text(cell, b->cols[c], r, tz);
+        value_text(cell, b->cols[c], r, tz);
         csv_cell(line, cell->len ? (const char *)cell->data : "", cell->len);
     }
     fz_buf_putc(line, '\n');

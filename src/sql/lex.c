@@ -51,6 +51,7 @@ typedef struct lexer {
     sql_pos pos;          /* of s[i] */
     sql_token *tok;
     uint32_t n_tok, cap;
+    bool open;            /* a literal, name or comment is not closed */
     fz_error *err;
 } lexer;
 
@@ -111,7 +112,8 @@ static fz_status skip_blanks(lexer *l) {
             sql_pos open = l->pos;
             step(l, 2);
             while (l->i < l->n && !(at(l, 0) == '*' && at(l, 1) == '/')) step(l, 1);
-            if (l->i >= l->n) return lex_fail(l, open, "comment is not closed", "end it with */");
+            l->open = l->i >= l->n;
+            if (l->open) return lex_fail(l, open, "comment is not closed", "end it with */");
             step(l, 2);
         } else {
             return FZ_OK;
@@ -125,6 +127,7 @@ static fz_status quoted(lexer *l, char quote, const char *what, fz_buf *b) {
     step(l, 1);
     for (;;) {
         if (l->i >= l->n) {
+            l->open = true;
             fz_fail(l->err, FZ_USER, "sql.syntax", "%s is not closed", what);
             fz_hint(l->err, "it begins here and runs to the end of the text; end it with %c, and write %c%c for one inside", quote, quote, quote);
             return fz_at(l->err, open.line, open.column);
@@ -305,17 +308,25 @@ static fz_status check_utf8(lexer *l) {
     return lex_fail(l, l->pos, "the text is not UTF-8 here", "save the script as UTF-8");
 }
 
+static fz_status lex_all(lexer *l) {
+    FZ_TRY(check_utf8(l));
+    for (;;) {
+        FZ_TRY(skip_blanks(l));
+        if (l->i >= l->n) break;
+        FZ_TRY(lex_one(l));
+    }
+    sql_token *end = push(l, TK_END);
+    end->to = end->from;
+    return FZ_OK;
+}
+
 fz_status sql_lex(fz_arena *a, const char *text, size_t n, sql_pos start, sql_lexed *out, fz_error *err) {
     lexer l = {.a = a, .s = text, .n = n, .pos = start, .err = err};
+    *out = (sql_lexed){0};
     if (n > FZ_MAX_SQL_TEXT) return fz_fail(err, FZ_USER, "sql.too-large", "the script has %zu bytes, at most %u are read", n, FZ_MAX_SQL_TEXT);
-    FZ_TRY(check_utf8(&l));
-    for (;;) {
-        FZ_TRY(skip_blanks(&l));
-        if (l.i >= l.n) break;
-        FZ_TRY(lex_one(&l));
-    }
-    sql_token *end = push(&l, TK_END);
-    end->to = end->from;
+    fz_status rc = lex_all(&l);
+    out->open = l.open;
+    if (rc != FZ_OK) return rc;
     out->tok = l.tok;
     out->n = l.n_tok - 1;
     return FZ_OK;

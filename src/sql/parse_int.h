@@ -15,7 +15,11 @@ typedef struct sql_token {
     bool reserved;       /* WORD */
 } sql_token;
 
-typedef struct sql_lexed { sql_token *tok; uint32_t n; /* without the END token at tok[n] */ } sql_lexed;
+typedef struct sql_lexed {
+    sql_token *tok;
+    uint32_t n;          /* without the END token at tok[n] */
+    bool open;           /* it failed because a literal, name or comment is not closed: more text may mend it */
+} sql_lexed;
 
 /* Cuts text into tokens. Positions begin at `start`. USER "sql.syntax" for what is left open and for text that is not UTF-8. */
 fz_status sql_lex(fz_arena *a, const char *text, size_t n, sql_pos start, sql_lexed *out, fz_error *err) FZ_MUST_USE;

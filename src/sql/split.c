@@ -64,8 +64,9 @@ bool sql_complete(const char *text, size_t n) {
     fz_arena *a = fz_arena_new();
     sql_lexed l;
     fz_error ignored;
-    bool whole = false;
-    if (sql_lex(a, text, n, (sql_pos){1, 1}, &l, &ignored) == FZ_OK) {
+    fz_status rc = sql_lex(a, text, n, (sql_pos){1, 1}, &l, &ignored);
+    bool whole = rc != FZ_OK && !l.open; /* what no further text can mend is for the parser to complain about */
+    if (rc == FZ_OK) {
         const sql_token *end = l.tok + l.n;
         whole = l.n > 0;
         for (const sql_token *t = l.tok; t < end; t++) {

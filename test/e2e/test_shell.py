@@ -48,6 +48,11 @@ def answers():
     sql("json", "SELECT 1, 'a\"b' AS s, TRUE AS b, CAST(1.50 AS DECIMAL(5,2)) AS d, TIMESTAMP '2026-01-02 03:04:05' AS t, X'6869' AS x, CAST(NULL AS INT) AS n;", 0,
         '{"EXPR$0":1,"s":"a\\"b","b":true,"d":"1.50","t":"2026-01-02 03:04:05","x":"aGk=","n":null}\n', fmt="json")
     sql("csv", "SELECT 1 AS a, 'x,\"y' AS b, '' AS c, CAST(NULL AS STRING) AS d;", 0, 'a,b,c,d\n1,"x,""y","",\n', fmt="csv")
+    sql("bytes", "SELECT X'00fF' AS b;", 0, "b\nx'00ff'\n", fmt="csv")
+    sql("control characters", "SELECT 'a\nb\tc' AS x;", 0, "+---------+\n|       x |\n+---------+\n| a\\nb\\tc |\n+---------+\n1 row in set\n")
+    sql("nested", "SELECT ARRAY[1, NULL] AS a, MAP['k', 1] AS m, ROW(1, 'x') AS r;", 0, '{"a":[1,null],"m":{"k":1},"r":{"EXPR$0":1,"EXPR$1":"x"}}\n', fmt="json")
+    sql("order and limit", "SELECT i FROM (VALUES (1), (2), (3)) AS t(i) UNION ALL SELECT 10 ORDER BY i DESC LIMIT 2 OFFSET 1;", 0, '{"i":3}\n{"i":2}\n', fmt="json")
+    sql("time zone", "SET 'table.local-time-zone' = 'Asia/Tokyo'; SELECT CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING) AS t;", 0, '{"t":"1970-01-01 09:00:00.000"}\n', fmt="json")
     sql("several statements", "SELECT 1 AS a; SELECT 2 AS a", 0, '{"a":1}\n{"a":2}\n', fmt="json")
     sql("group", "SELECT k, COUNT(*) AS c, SUM(v) AS s FROM (VALUES ('a', 1), ('b', 2), ('a', 3)) AS t(k, v) GROUP BY k ORDER BY k DESC;", 0,
         '{"k":"b","c":1,"s":2}\n{"k":"a","c":2,"s":4}\n', fmt="json")
@@ -81,6 +86,28 @@ def ddl():
         sql("connector in Iceberg", cat + "CREATE TABLE c.logs.k (a INT) WITH ('connector'='kafka');", 1, err=("[sql.unsupported]", "connector"))
         sql("computed column in Iceberg", cat + "CREATE TABLE c.logs.k (a INT, b AS a + 1);", 1, err=("[sql.unsupported]", "computed"))
         sql("drop iceberg", cat + "DROP TABLE c.logs.t; SHOW TABLES IN c.logs;", 0, "", fmt="json")
+
+
+def tables_of_connectors():
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + "/in.ndjson", "w") as f:
+            f.write('{"a":1,"s":"x"}\nbroken\n{"a":2,"s":"y"}\n')
+        t = "CREATE TEMPORARY TABLE f (a INT, s STRING, twice AS a * 2) WITH ('connector'='filesystem','path'='%s/in.ndjson','format'='json'%s);"
+        sql("filesystem", t % (d, ",'json.ignore-parse-errors'='true'") + "SELECT a, s, twice FROM f;", 0, '{"a":1,"s":"x","twice":2}\n{"a":2,"s":"y","twice":4}\n', fmt="json")
+        sql("filesystem, broken line", t % (d, "") + "SELECT a FROM f;", 2, err=("[json.parse]", "in.ndjson"))
+        sql("filesystem, broken line skipped", "SET 'frazil.on-row-error'='drop';" + t % (d, "") + "SELECT SUM(a) AS n FROM f;", 0, '{"n":3}\n', fmt="json")
+        sql("datagen", "CREATE TEMPORARY TABLE g (id BIGINT) WITH ('connector'='datagen','number-of-rows'='5','fields.id.kind'='sequence','fields.id.start'='1','fields.id.end'='5');"
+            "SELECT COUNT(*) AS c, SUM(id) AS s FROM g;", 0, '{"c":5,"s":15}\n', fmt="json")
+        sql("aggregate without end", "CREATE TEMPORARY TABLE g (id BIGINT) WITH ('connector'='datagen'); SELECT COUNT(*) FROM g;", 1, err=("[sql.unsupported-streaming]",))
+        sql("limit of a source without end", "CREATE TEMPORARY TABLE g (id BIGINT) WITH ('connector'='datagen'); SELECT 1 AS a FROM g LIMIT 3;", 0, '{"a":1}\n' * 3, fmt="json")
+        sql("hint", "CREATE TEMPORARY TABLE g (id BIGINT) WITH ('connector'='datagen'); SELECT 1 AS a FROM g /*+ OPTIONS('number-of-rows'='2') */;", 0, '{"a":1}\n' * 2, fmt="json")
+        cat = "CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='sql','uri'='sqlite:///%s/cat.db','warehouse'='%s/wh'); CREATE DATABASE c.l; CREATE TABLE c.l.t (a INT, s STRING);" % (d, d)
+        sql("file into a table", cat + t % (d, ",'json.ignore-parse-errors'='true'") + "INSERT INTO c.l.t SELECT a, s FROM f WHERE a > 1; SELECT * FROM c.l.t;", 0, '{"a":2,"s":"y"}\n', fmt="json")
+        with open(d + "/i.sql", "w") as f:
+            f.write(cat.replace("CREATE DATABASE", "CREATE DATABASE IF NOT EXISTS").replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+        expect("audit", ["audit", "c.l.t", "-i", d + "/i.sql"], 0, ("audit passed",))
+        expect("inspect", ["inspect", "c.l.t", "-i", d + "/i.sql", "--show", "files"], 0, (".parquet",))
+        expect("audit of nothing", ["audit", "c.l.nope", "-i", d + "/i.sql"], 1, err=("[sql.table-not-found]",))
 
 
 def bad_input():
@@ -133,7 +160,7 @@ def words():
     expect("options topic", ["options", "nope"], 1, err=("nope",))
 
 
-for part in (answers, ddl, bad_input, words):
+for part in (answers, ddl, tables_of_connectors, bad_input, words):
     part()
 print("%d failure(s)" % len(failures))
 sys.exit(1 if failures else 0)

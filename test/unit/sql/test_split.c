@@ -87,7 +87,7 @@ static void test_complete(void **state) {
     (void)state;
     static const struct { const char *text; bool whole; } t[] = {
         {"SELECT 1", false}, {"SELECT 1;", true}, {"SELECT 1; SELECT", false}, {"SELECT ';", false}, {"SELECT 1; -- x", true}, {"", false}, {"  ;", true},
-        {"STATEMENT SET BEGIN INSERT INTO a SELECT 1;", false}, {"STATEMENT SET BEGIN INSERT INTO a SELECT 1; END;", true}, {"SELECT 1 /* ;", false}};
+        {"STATEMENT SET BEGIN INSERT INTO a SELECT 1;", false}, {"STATEMENT SET BEGIN INSERT INTO a SELECT 1; END;", true}, {"SELECT 1 /* ;", false}, {"SELECT 'a\xFF';", true}, {"SELECT X'1';", true}};
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) assert_int_equal(sql_complete(t[i].text, strlen(t[i].text)), t[i].whole);
 }
 
