@@ -130,7 +130,7 @@ static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
     if (rc == FZ_OK && l.unproven && t->j->positions == POSITIONS_CHECK)
         rc = fz_fail(err, FZ_FATAL, "positions.unproven", "table %s: the snapshot that carries this pipeline's positions is not in its lineage", t->s->text);
     if (rc == FZ_OK) {
-        if (l.unproven) l.found = true; /* adopt */
+        if (l.unproven && t->j->positions == POSITIONS_ADOPT) l.found = true;
         *how = compare(t->p, &l, err);
         if (*how == TABLE_AS_REMEMBERED) rc = fz_fault_status("commit.checked", err);
         if (rc == FZ_OK && *how == TABLE_AS_REMEMBERED) rc = write_commit(t, base, &l, err);

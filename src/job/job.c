@@ -125,8 +125,9 @@ static void wait_sink(job *j, job_sink *s, const fz_error *err) {
     }
     s->status = SINK_WAITING;
     abort_sink(j, s);
-    s->rounds++;
-    int64_t ms = 250ll << (s->rounds < 7 ? s->rounds : 7);
+    s->error = *err;
+    s->waits++;
+    int64_t ms = 250ll << (s->waits < 7 ? s->waits : 7);
     s->wait_until_ns = now + ms * 1000000;
     fz_log_error(FZ_LOG_WARN, "sink.waiting", err);
 }
@@ -141,7 +142,11 @@ static void resume_sink(job *j, job_sink *s) {
     if (rc == FZ_RETRY || rc == FZ_UNKNOWN || rc == FZ_CONFLICT) {
         err.cls = FZ_RETRY;
         wait_sink(j, s, &err);
-    } else if (rc != FZ_OK) fail_sink(j, s, &err);
+    } else if (rc != FZ_OK) {
+        fail_sink(j, s, &err);
+        for (uint32_t k = 0; k < j->n_sources; k++) /* the others read on */
+            if (s->splits[k] && job_source_seek(j, j->sources[k], &err) != FZ_OK) job_fail(j, &err);
+    }
 }
 
 static bool can_rewind(const job *j, const job_sink *s) {
@@ -156,11 +161,11 @@ static void settle_failure(job *j, job_sink *s, const fz_error *err) {
     else fail_sink(j, s, err);
 }
 
-#define MAX_ROUNDS 6
+#define MAX_REWINDS 6 /* without a commit in between */
 static void rewind_sink(job *j, job_sink *s, const fz_error *why) {
     fz_metric_add(FZ_M_REWINDS, 1);
     fz_log_error(FZ_LOG_WARN, "sink.rewind", why);
-    if (++s->rounds > MAX_ROUNDS || !can_rewind(j, s)) {
+    if (++s->rewinds > MAX_REWINDS || !can_rewind(j, s)) {
         fz_error e = *why;
         e.cls = FZ_FATAL;
         fail_sink(j, s, &e);
@@ -195,7 +200,8 @@ static void note_committed(job *j, const job_prepared *p) {
                     s->splits[k][i].known = true;
                     s->splits[k][i].remembered = p->ranges[r].to;
                 }
-    s->rounds = 0;
+    s->rewinds = s->waits = 0;
+    s->committed = true;
     s->failing_since_ns = 0;
     s->new_chain = false;
     s->rows_committed += p->rows;
@@ -321,20 +327,22 @@ static void discover(job *j) {
         job_source *src = j->sources[i];
         if (!src->replayable || src->bounded) continue;
         fz_error err;
-        uint32_t had = src_n_splits(src->source), added = 0;
+        uint32_t added;
         fz_status rc = src_discover(src->source, &added, &err);
-        if (rc == FZ_OK && added) {
+        if (src_n_splits(src->source) > src->positioned) { /* just found, or found before and not positioned for a passing trouble */
             job_park(j);
-            rc = job_source_grow(j, src, had, &err);
+            rc = job_source_grow(j, src, &err);
             job_unpark(j);
-            if (rc != FZ_OK) job_fail(j, &err);
-        } else if (rc != FZ_OK) fz_log_error(FZ_LOG_WARN, "source.discovery", &err);
+            if (rc != FZ_OK && rc != FZ_RETRY && rc != FZ_UNKNOWN) job_fail(j, &err);
+        }
+        if (rc != FZ_OK) fz_log_error(FZ_LOG_WARN, "source.discovery", &err);
     }
 }
 
 /* Records vanished below the reader while it ran: with frazil.lost-offsets = earliest every sink goes on at the log's start. */
 static bool recover_lost_offsets(job *j) {
     if (!j->lost_earliest || strcmp(j->error.code, "kafka.offset-gone") != 0) return false;
+    checkpoint(j, false, false); /* what was read before must not be lost too */
     job_park(j);
     for (uint32_t i = 0; i < j->n_sinks; i++)
         if (j->sinks[i]->status == SINK_RUNNING) {
@@ -361,6 +369,7 @@ static void loop(job *j, job_status *st) {
         int64_t now = fz_mono_ns();
         if (job_all_done(j) && !any_sink(j, SINK_WAITING)) {
             if (checkpoint(j, true, false) && job_all_done(j)) return;
+            fz_sleep_ms(250); /* a passing trouble, dead letters without room say */
         } else if (now >= due) {
             int64_t began = now;
             checkpoint(j, false, false);

@@ -59,6 +59,7 @@ struct job_source {
     job_path **paths;        /* grouped by sink */
     uint32_t n_sinks;
     job_sink **sinks;
+    uint32_t positioned;     /* splits that have a position; those after them were just found */
     atomic_uint readers_done;
     fz_log_limit retry_limit;
 };
@@ -82,7 +83,8 @@ struct job_sink {
     bool only_bounded_oneshot; /* commits once, at the end */
     bool oneshot_rows;       /* rows without positions were handed over since the last commit */
     bool new_chain;
-    uint32_t empty_checkpoints, rounds;
+    bool committed;          /* this run has committed to it */
+    uint32_t empty_checkpoints, rewinds, waits; /* the last two: since the last commit */
     int64_t wait_until_ns, failing_since_ns;
     pthread_mutex_t lock;
     atomic_bool failing;     /* error is set */
@@ -145,8 +147,8 @@ void job_close(job *j);
 fz_status job_sink_position(job *j, job_sink *s, fz_error *err) FZ_MUST_USE;
 /* Begins reading every split of src from the lowest `next` of its running sinks. */
 fz_status job_source_seek(job *j, job_source *src, fz_error *err) FZ_MUST_USE;
-/* New splits (discovery), while workers are parked. */
-fz_status job_source_grow(job *j, job_source *src, uint32_t from, fz_error *err) FZ_MUST_USE;
+/* Gives positions to splits that were found since, and begins reading them. Workers are parked. May be called again after a failure. */
+fz_status job_source_grow(job *j, job_source *src, fz_error *err) FZ_MUST_USE;
 
 /* worker.c */
 fz_status job_workers_start(job *j, fz_error *err) FZ_MUST_USE;

@@ -54,19 +54,42 @@ fz_status job_lineage_read(fz_arena *a, const ice_metadata *m, const char *pipel
         FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &marks, &ours, err));
         last = s;
         if (s->sequence < lowest) lowest = s->sequence;
-        if (!ours) continue;
-        if (strcmp(marks.pipeline, pipeline) == 0) {
-            if (!out->found) {
-                out->found = true;
-                out->marks = marks;
-                out->snapshot_id = s->id;
-            }
-            out->commit_seen = commit_id && strcmp(marks.commit_id, commit_id) == 0;
-            if (!commit_id || out->commit_seen) return FZ_OK; /* else go on: another run of this pipeline may have committed since */
-        } else if (!out->has_other) {
-            out->has_other = true;
-            out->other = marks;
+        if (!ours || strcmp(marks.pipeline, pipeline) != 0) continue;
+        if (!out->found) {
+            out->found = true;
+            out->marks = marks;
+            out->snapshot_id = s->id;
         }
+        out->commit_seen = commit_id && strcmp(marks.commit_id, commit_id) == 0;
+        if (!commit_id || out->commit_seen) return FZ_OK; /* else go on: another run of this pipeline may have committed since */
     }
     return last && cut && !out->found ? use_mirror(a, m, pipeline, last, lowest, io, out, err) : FZ_OK;
+}
+
+static bool met(const job_marks *v, uint32_t n, const char *pipeline) {
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(v[i].pipeline, pipeline) == 0) return true;
+    return false;
+}
+
+fz_status job_lineage_others(fz_arena *a, const ice_metadata *m, const char *pipeline, job_marks **out, uint32_t *n, fz_error *err) {
+    *out = FZ_ANEWN(a, job_marks, (size_t)m->n_snapshots + m->n_properties + 1);
+    *n = 0;
+    bool cut = false;
+    for (const ice_snapshot *s = ice_metadata_current(m); s; s = ice_snapshot_parent(m, s, &cut)) {
+        job_marks marks;
+        bool ours;
+        FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &marks, &ours, err));
+        if (ours && strcmp(marks.pipeline, pipeline) != 0 && !met(*out, *n, marks.pipeline)) (*out)[(*n)++] = marks;
+    }
+    for (uint32_t i = 0; cut && i < m->n_properties; i++) {
+        const char *key = m->properties[i].key;
+        if (!fz_starts(key, JOB_MIRROR_PREFIX)) continue;
+        const char *name = key + sizeof JOB_MIRROR_PREFIX - 1;
+        if (strcmp(name, pipeline) == 0 || met(*out, *n, name)) continue;
+        job_mirror mirror;
+        FZ_TRY(job_mirror_decode(a, m->properties[i].value, &mirror, err));
+        (*out)[(*n)++] = (job_marks){.pipeline = name, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions};
+    }
+    return FZ_OK;
 }

@@ -15,16 +15,41 @@ static bool wait_visibly(const char *event, const fz_error *err, int64_t *wait_m
 }
 
 /* ---- positions of one sink ---- */
+typedef struct job_table { /* what the table says */
+    job_lineage l;
+    uint32_t n_others;
+    job_marks *others;       /* other pipelines */
+    bool ignore;             /* frazil.positions = ignore still counts: this run has not committed to the table */
+} job_table;
+
 static bool topic_known(const job_lineage *l, const job_split_key *key) {
     if (!l->found) return false;
     for (uint32_t i = 0; i < l->marks.n_positions; i++)
         if (strcmp(l->marks.positions[i].key.source, key->source) == 0 && strcmp(l->marks.positions[i].key.topic, key->topic) == 0) return true;
     return false;
 }
-/* Positions of the same topic under another key: a renamed pipeline or another cluster. */
-static const job_position *other_key(const job_marks *m, const job_split_key *key) {
+/* Does s read the split of that very key from another of its sources (the same topic of two clusters, say)? */
+static bool read_elsewhere(const job *j, const job_sink *s, const job_split_key *key) {
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++)
+            if (job_split_key_cmp(&s->splits[k][i].key, key) == 0) return true;
+    return false;
+}
+/* A position of the same topic and partition under another source. */
+static const job_position *other_source(const job *j, const job_sink *s, const job_marks *m, const job_split_key *key) {
     for (uint32_t i = 0; i < m->n_positions; i++)
-        if (strcmp(m->positions[i].key.topic, key->topic) == 0 && m->positions[i].key.partition == key->partition) return &m->positions[i];
+        if (strcmp(m->positions[i].key.topic, key->topic) == 0 && m->positions[i].key.partition == key->partition && !read_elsewhere(j, s, &m->positions[i].key)) return &m->positions[i];
+    return NULL;
+}
+/* A position of the same topic and partition under another pipeline. */
+static const job_position *other_pipeline(const job_table *t, const job_split_key *key, const char **who) {
+    for (uint32_t k = 0; k < t->n_others; k++)
+        for (uint32_t i = 0; i < t->others[k].n_positions; i++) {
+            const job_position *p = &t->others[k].positions[i];
+            if (strcmp(p->key.topic, key->topic) != 0 || p->key.partition != key->partition) continue;
+            *who = t->others[k].pipeline;
+            return p;
+        }
     return NULL;
 }
 
@@ -35,15 +60,15 @@ static fz_status refuse_other(const job_sink *s, const job_split_state *st, cons
 }
 
 /* Rule 7: is the record before the position still the one that was read? */
-static fz_status check_last(job *j, const job_source *src, uint32_t split, const job_sink *s, const job_split_state *st, const job_position *p, fz_error *err) {
+static fz_status check_last(const job_source *src, uint32_t split, const job_sink *s, const job_split_state *st, const job_position *p, fz_error *err) {
     if (!p->has_last) return FZ_OK;
     src_probe probe;
     FZ_TRY(src_probe_before(src->source, split, p->next, &probe, err));
-    if (probe.result == SRC_PROBE_OK && probe.offset == p->last_offset) {
-        if (probe.timestamp_ms == p->last_timestamp && probe.hash == p->last_hash) return FZ_OK;
-        if (j->positions == POSITIONS_IGNORE) return FZ_OK;
+    /* A record between the last one and the position: when that log was read there was none. */
+    if (probe.result == SRC_PROBE_OK && probe.offset >= p->last_offset) {
+        if (probe.offset == p->last_offset && probe.timestamp_ms == p->last_timestamp && probe.hash == p->last_hash) return FZ_OK;
         fz_fail(err, FZ_FATAL, "positions.topic-remade", "topic %s was made anew: the record at offset %" PRId64 " of partition %d is not the one that table %s was written from",
-                st->key.topic, p->last_offset, st->key.partition, s->text);
+                st->key.topic, probe.offset, st->key.partition, s->text);
         fz_detail(err, "position %" PRId64 ", log %" PRId64 " to %" PRId64 ", timestamp was %" PRId64 " and is %" PRId64, p->next, src_get_split(src->source, split)->low,
                   src_get_split(src->source, split)->high, p->last_timestamp, probe.timestamp_ms);
         return fz_hint(err, "frazil.positions = ignore reads the new topic from where the script says");
@@ -77,15 +102,16 @@ static fz_status check_log(job *j, const job_source *src, uint32_t split, job_si
 }
 
 /* Where one split begins for one sink. */
-static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s, const job_lineage *l, fz_error *err) {
+static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s, const job_table *t, fz_error *err) {
     job_split_state *st = &s->splits[src->index][i];
     const src_split *sp = src_get_split(src->source, i);
+    const job_lineage *l = &t->l;
     const job_position *p = l->found ? job_position_find(l->marks.positions, l->marks.n_positions, &st->key) : NULL, *other = NULL;
-    if (!p && j->positions != POSITIONS_IGNORE) {
-        if (l->found && (other = other_key(&l->marks, &st->key)) && j->positions == POSITIONS_CHECK)
+    if (!p && !t->ignore && !topic_known(l, &st->key)) { /* a partition that is new in a topic of ours is nobody else's */
+        const char *who = NULL;
+        if (l->found && (other = other_source(j, s, &l->marks, &st->key)) && j->positions == POSITIONS_CHECK)
             return refuse_other(s, st, "cluster", other->key.source, other, err);
-        if (!other && l->has_other && (other = other_key(&l->other, &st->key)) && j->positions == POSITIONS_CHECK)
-            return refuse_other(s, st, "pipeline", l->other.pipeline, other, err);
+        if (!other && (other = other_pipeline(t, &st->key, &who)) && j->positions == POSITIONS_CHECK) return refuse_other(s, st, "pipeline", who, other, err);
     }
     st->known = p != NULL;
     st->remembered = p ? p->next : 0;
@@ -97,7 +123,7 @@ static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s
         st->from = st->next = other->next;
         return check_log(j, src, i, s, st, err);
     }
-    if (p && j->positions != POSITIONS_IGNORE) {
+    if (p && !t->ignore) {
         st->claim = false;
         st->from = st->next = p->next;
         st->has_last = p->has_last;
@@ -105,25 +131,29 @@ static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s
         st->last_timestamp = p->last_timestamp;
         st->last_hash = p->last_hash;
         FZ_TRY(check_log(j, src, i, s, st, err));
-        return st->next == p->next ? check_last(j, src, i, s, st, p, err) : FZ_OK;
+        return st->next == p->next ? check_last(src, i, s, st, p, err) : FZ_OK;
     }
     bool later = sp->found_later || topic_known(l, &st->key);
-    int64_t start = later && j->positions != POSITIONS_IGNORE ? sp->low : sp->start;
-    st->claim = !(later || sp->start_is_earliest) || j->positions == POSITIONS_IGNORE;
+    int64_t start = later && !t->ignore ? sp->low : sp->start;
+    st->claim = !(later || sp->start_is_earliest) || t->ignore;
     st->from = st->next = start;
     if (p) s->new_chain = true;
     return FZ_OK;
 }
 
-static fz_status read_lineage(job *j, job_sink *s, fz_arena *a, job_lineage *l, fz_error *err) {
+static fz_status read_table(job *j, job_sink *s, fz_arena *a, job_table *out, fz_error *err) {
+    job_lineage *l = &out->l;
     cat_table *t = NULL;
     FZ_TRY(cat_load_table(s->catalog, &s->ident, &t, err));
     fz_status rc = FZ_OK;
     if (s->table->metadata->uuid && t->metadata->uuid && strcmp(s->table->metadata->uuid, t->metadata->uuid) != 0)
         rc = fz_fail(err, FZ_FATAL, "commit.other-table", "table %s was replaced by another of the same name", s->text);
     if (rc == FZ_OK) rc = job_lineage_read(a, t->metadata, j->spec->name, NULL, &j->io, l, err);
+    if (rc == FZ_OK) rc = job_lineage_others(a, t->metadata, j->spec->name, &out->others, &out->n_others, err);
     cat_table_free(t);
     FZ_TRY(rc);
+    /* Once a commit of this run stands in the table its positions count, or a sink that begins again would read everything again. */
+    out->ignore = j->positions == POSITIONS_IGNORE && !s->committed && !(l->found && fz_starts(l->marks.commit_id, j->run_id));
     if (l->unproven && j->positions == POSITIONS_CHECK) {
         fz_fail(err, FZ_FATAL, "positions.unproven", "table %s: the snapshot that carries this pipeline's positions (%" PRId64 ") is in no lineage that is known", s->text, l->snapshot_id);
         fz_detail(err, "it may have been expired or rolled back; the mirror in the table's properties has positions, but no proof that their rows are in the table");
@@ -139,11 +169,11 @@ static fz_status read_lineage(job *j, job_sink *s, fz_arena *a, job_lineage *l, 
 fz_status job_sink_position(job *j, job_sink *s, fz_error *err) {
     if (!s->replayable) return FZ_OK;
     fz_arena *a = fz_arena_new();
-    job_lineage l;
-    fz_status rc = read_lineage(j, s, a, &l, err);
+    job_table t;
+    fz_status rc = read_table(j, s, a, &t, err);
     for (uint32_t k = 0; rc == FZ_OK && k < j->n_sources; k++) {
         if (!s->splits[k] || !j->sources[k]->replayable) continue;
-        for (uint32_t i = 0; rc == FZ_OK && i < s->n_splits[k]; i++) rc = position_split(j, j->sources[k], i, s, &l, err);
+        for (uint32_t i = 0; rc == FZ_OK && i < s->n_splits[k]; i++) rc = position_split(j, j->sources[k], i, s, &t, err);
     }
     fz_arena_free(a);
     return rc;
@@ -175,24 +205,20 @@ fz_status job_source_seek(job *j, job_source *src, fz_error *err) {
     return FZ_OK;
 }
 
-fz_status job_source_grow(job *j, job_source *src, uint32_t first, fz_error *err) {
-    for (uint32_t k = 0; k < src->n_sinks; k++) {
-        job_sink *s = src->sinks[k];
-        fz_arena *a = fz_arena_new();
-        job_lineage l;
-        grow_states(j, src, s);
-        fz_status rc = read_lineage(j, s, a, &l, err);
-        for (uint32_t i = first; rc == FZ_OK && i < s->n_splits[src->index]; i++) rc = position_split(j, src, i, s, &l, err);
-        fz_arena_free(a);
-        FZ_TRY(rc);
-    }
-    for (uint32_t i = first; i < src_n_splits(src->source); i++) {
-        int64_t from = INT64_MAX;
-        for (uint32_t k = 0; k < src->n_sinks; k++)
-            if (src->sinks[k]->splits[src->index][i].next < from) from = src->sinks[k]->splits[src->index][i].next;
-        FZ_TRY(src_assign(src->source, i, from, err));
-    }
-    job_reading_again(j, src);
+static fz_status position_new(job *j, job_source *src, job_sink *s, fz_error *err) {
+    fz_arena *a = fz_arena_new();
+    job_table t;
+    grow_states(j, src, s);
+    fz_status rc = s->status == SINK_RUNNING ? read_table(j, s, a, &t, err) : FZ_OK; /* others get positions when they begin again */
+    for (uint32_t i = src->positioned; rc == FZ_OK && s->status == SINK_RUNNING && i < s->n_splits[src->index]; i++) rc = position_split(j, src, i, s, &t, err);
+    fz_arena_free(a);
+    return rc;
+}
+
+fz_status job_source_grow(job *j, job_source *src, fz_error *err) {
+    for (uint32_t k = 0; k < src->n_sinks; k++) FZ_TRY(position_new(j, src, src->sinks[k], err));
+    FZ_TRY(job_source_seek(j, src, err));
+    src->positioned = src_n_splits(src->source);
     return FZ_OK;
 }
 
@@ -333,7 +359,10 @@ fz_status job_open(job *j, fz_error *err) {
             if (!wait_visibly("positions.waiting", err, &wait_ms)) return rc;
         FZ_TRY(rc);
     }
-    for (uint32_t i = 0; i < j->n_sources; i++) FZ_TRY(job_source_seek(j, j->sources[i], err));
+    for (uint32_t i = 0; i < j->n_sources; i++) {
+        FZ_TRY(job_source_seek(j, j->sources[i], err));
+        j->sources[i]->positioned = src_n_splits(j->sources[i]->source);
+    }
     return FZ_OK;
 }
 

@@ -175,8 +175,7 @@ static fz_status run_from(job_worker *w, job_source *src, fz_chunk *c, int64_t f
     for (uint32_t k = 0; rc == FZ_OK && k < src->n_sinks; k++) {
         job_sink *s = src->sinks[k];
         if (!wants(s, src, c)) continue;
-        int64_t at = s->splits[src->index][c->split].next;
-        if ((at > c->from ? at : c->from) == from) run_sink(w, &cx, s, &rows, b, &rejects);
+        if (s->splits[src->index][c->split].next == from) run_sink(w, &cx, s, &rows, b, &rejects);
     }
     fz_free(rejects.v);
     col_batch_release(b);
@@ -192,7 +191,9 @@ static fz_status run_chunk(job_worker *w, job_source *src, fz_chunk *c, fz_error
         for (uint32_t k = 0; k < src->n_sinks; k++) {
             if (!wants(src->sinks[k], src, c)) continue;
             int64_t at = src->sinks[k]->splits[src->index][c->split].next;
-            if (at < c->from) at = c->from;
+            if (at < c->from)
+                return fz_fail(err, FZ_FATAL, "job.gap", "%s: records %" PRId64 " to %" PRId64 " were not read for table %s", src_get_split(src->source, c->split)->name, at, c->from,
+                               src->sinks[k]->text);
             if (at > done && at < from) from = at;
         }
         if (from == INT64_MAX) return FZ_OK;
@@ -218,8 +219,7 @@ static bool poll_source(job_worker *w, job_source *src, int64_t timeout_ms) {
     fz_chunk *c = NULL;
     bool done = false;
     fz_error err;
-    fz_status rc = fz_fault_status("source.poll", &err);
-    if (rc == FZ_OK) rc = src_poll(src->source, w->number, timeout_ms, &c, &done, &err);
+    fz_status rc = src_poll(src->source, w->number, timeout_ms, &c, &done, &err);
     if (rc == FZ_OK && c) rc = run_chunk(w, src, c, &err);
     bool got = c != NULL;
     fz_chunk_release(c);

@@ -316,8 +316,6 @@ fz_status kafka_poll(src_source *base, uint32_t reader, int64_t timeout_ms, fz_c
         take_ready(r); /* before the queues are looked at: what comes in between ends the wait */
         FZ_TRY(round_of(r, out, done, err));
         if (*out) {
-            fz_metric_add(FZ_M_RECORDS_IN, (*out)->n);
-            fz_metric_add(FZ_M_BYTES_IN, (*out)->bytes);
             *done = false;
             return FZ_OK;
         }
