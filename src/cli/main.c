@@ -106,8 +106,14 @@ static const struct { const char *name, *brief, *commands; } options[O_COUNT] = 
 
 static int set_option(cli_args *a, option_id id, const char *v) {
     switch (id) {
-    case O_CONFIG: a->config = v; break;
-    case O_INIT: a->init = v; break;
+    case O_CONFIG:
+        if (a->config) return complain("--config is given twice", NULL);
+        a->config = v;
+        break;
+    case O_INIT:
+        if (a->init) return complain("--init is given twice", NULL);
+        a->init = v;
+        break;
     case O_FORMAT: return parse_format(v, &a->format) ? 0 : complain("--format is table, json or csv, not", v);
     case O_FILE: a->files[a->n_files++] = v; break;
     case O_EXECUTE: a->statements[a->n_statements++] = v; break;

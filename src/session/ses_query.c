@@ -66,19 +66,18 @@ static const char *pipeline_name(const ses_session *s) {
     return slash ? slash + 1 : s->script_name;
 }
 
-static bool reads_replayable(const sql_plan *p) {
+/* Only a chain over one source has positions; what is aggregated or read from tables adds its rows each time. */
+static bool has_positions(const sql_plan *p) {
+    while (p->kind == SQL_P_FILTER || p->kind == SQL_P_PROJECT) p = p->inputs[0];
     const char *connector = p->kind == SQL_P_SCAN && p->table->kind == SQL_T_CONNECTOR ? fz_pair_get(p->table->options, p->table->n_options, "connector") : NULL;
-    if (connector && strcmp(connector, "kafka") == 0) return true;
-    for (uint32_t i = 0; i < p->n_inputs; i++)
-        if (reads_replayable(p->inputs[i])) return true;
-    return false;
+    return connector && strcmp(connector, "kafka") == 0;
 }
 
 /* Positions are filed under pipeline and table: another query under the same pair would find the records taken already, and read nothing. The same
  * statement once more is no such thing: it goes on. */
 static fz_status check_written(const ses_session *s, const job_insert *v, const sql_stmt *st, const char *pipeline, fz_error *err) {
     bool other = false;
-    if (!reads_replayable(v->plan)) return FZ_OK;
+    if (!has_positions(v->plan)) return FZ_OK;
     for (uint32_t i = 0; i < s->n_written; i++) {
         const struct ses_written *w = &s->written[i];
         if (strcmp(w->pipeline, pipeline) != 0 || strcmp(w->target, v->target_text) != 0) continue;
@@ -92,7 +91,7 @@ static fz_status check_written(const ses_session *s, const job_insert *v, const 
 }
 
 static void remember_written(ses_session *s, const job_insert *v, const sql_stmt *st, const char *pipeline) {
-    if (!reads_replayable(v->plan)) return;
+    if (!has_positions(v->plan)) return;
     FZ_GROW(s->written, s->n_written, s->cap_written);
     s->written[s->n_written++] = (struct ses_written){fz_strdup(pipeline), fz_strdup(v->target_text), fz_strdup(st->text)};
 }
