@@ -109,7 +109,7 @@ static fz_status def_levels(chunk_in *c, const uint8_t *p, size_t n, uint32_t nv
     *n_values = nv;
     if (!o->def && at < n && !(h & 1) && h >> 1 >= nv && p[at] == max) return FZ_OK;
     if (!o->def) {
-        room(c->a, &o->def, &o->cap_def, 0, o->n + nv);
+        room(c->a, &o->def, &o->cap_def, 0, o->n + nv > o->values.expect ? o->n + nv : o->values.expect);
         memset(o->def, (int)max, o->n);
     }
     uint8_t *to = room(c->a, &o->def, &o->cap_def, o->n, nv);
@@ -217,6 +217,8 @@ fz_status pq_chunk_read(pq_reader *r, uint32_t group, uint32_t leaf, fz_arena *a
     if (m->n_values > PQ_MAX_GROUP_VALUES) return fz_fail(err, FZ_FATAL, "parquet.too-large", "a row group has more than %u values in a column", PQ_MAX_GROUP_VALUES);
     out->values.width = node->type == PQ_FLBA ? (uint32_t)node->type_length : width[node->type];
     out->loaded = true;
+    out->values.expect = m->n_values < PQ_EXPECT ? (uint32_t)m->n_values : PQ_EXPECT;
+    out->values.expect_bytes = m->raw > 0 && m->raw / 64 <= m->size ? (m->raw < PQ_EXPECT_BYTES ? (size_t)m->raw : PQ_EXPECT_BYTES) : 0;
     if (!m->n_values) return FZ_OK;
     uint64_t start = (uint64_t)(m->dict_page >= 0 ? m->dict_page : m->data_page);
     uint8_t *bytes = fz_malloc((size_t)m->size + 1);

@@ -6,24 +6,24 @@ static fz_status short_page(fz_error *err) { return pq_corrupt(err, "a page is s
 static fz_status too_large(fz_error *err) { return fz_fail(err, FZ_FATAL, "parquet.too-large", "a column of a row group has more than %u bytes", PQ_MAX_VECTOR); }
 
 /* ---- room ---- */
-static void *grow(fz_arena *a, void *p, size_t *cap, size_t need) {
+static void *grow(fz_arena *a, void *p, size_t *cap, size_t need, size_t expected) {
     if (need <= *cap) return p;
-    size_t n = *cap + *cap / 2;
+    size_t n = *cap ? *cap + *cap / 2 : expected;
     if (n < need) n = need;
     p = fz_arena_realloc(a, p, *cap, n);
     *cap = n;
     return p;
 }
 static uint8_t *room_fixed(pq_values *v, uint32_t nv, fz_arena *a) {
-    v->fix = grow(a, v->fix, &v->cap, ((size_t)v->n + nv) * v->width);
+    v->fix = grow(a, v->fix, &v->cap, ((size_t)v->n + nv) * v->width, v->width <= 16 ? (size_t)v->expect * v->width : 0);
     return v->fix + (size_t)v->n * v->width;
 }
 static bool room_bytes(pq_values *v, uint32_t nv, size_t bytes, fz_arena *a) {
     if (v->data_n + bytes > PQ_MAX_VECTOR) return false;
     bool first = !v->off;
-    v->off = grow(a, v->off, &v->off_cap, ((size_t)v->n + nv + 1) * 4);
+    v->off = grow(a, v->off, &v->off_cap, ((size_t)v->n + nv + 1) * 4, ((size_t)v->expect + 1) * 4);
     if (first) v->off[0] = 0;
-    v->data = grow(a, v->data, &v->data_cap, v->data_n + bytes);
+    v->data = grow(a, v->data, &v->data_cap, v->data_n + bytes, v->expect_bytes);
     return true;
 }
 static void put_bytes(pq_values *v, const void *p, uint32_t len) {
@@ -203,7 +203,7 @@ fz_status pq_values_append_indices(pq_values *v, const uint8_t *p, size_t n, uin
     if (!n || p[0] > 32) return pq_corrupt(err, "a dictionary index has more than 32 bits");
     pq_rle_in r;
     pq_rle_open(&r, p + 1, n - 1, p[0]);
-    v->idx = grow(a, v->idx, &v->cap, ((size_t)v->n + nv) * 4);
+    v->idx = grow(a, v->idx, &v->cap, ((size_t)v->n + nv) * 4, (size_t)v->expect * 4);
     uint32_t *to = v->idx + v->n;
     if (!pq_rle_read(&r, to, nv)) return short_page(err);
     for (uint32_t i = 0; i < nv; i++)
@@ -213,7 +213,7 @@ fz_status pq_values_append_indices(pq_values *v, const uint8_t *p, size_t n, uin
 }
 fz_status pq_values_expand(pq_values *v, fz_arena *a, fz_error *err) {
     if (!v->idx) return FZ_OK;
-    pq_values out = {.width = v->width, .dict = v->dict};
+    pq_values out = {.width = v->width, .dict = v->dict, .expect = v->expect, .expect_bytes = v->expect_bytes};
     const pq_values *d = v->dict;
     if (v->width) {
         if ((uint64_t)v->n * v->width > PQ_MAX_VECTOR) return too_large(err);

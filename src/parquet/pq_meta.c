@@ -58,6 +58,7 @@ static void column_metadata(tc_in *in, int type, pq_chunk_meta *c) {
         case 1: c->type = (int32_t)tc_int(in, t); break;
         case 4: c->codec = (int32_t)tc_int(in, t); break;
         case 5: c->n_values = tc_int(in, t); break;
+        case 6: c->raw = tc_int(in, t); break;
         case 7: c->size = tc_int(in, t); break;
         case 9: c->data_page = tc_int(in, t); break;
         case 11: c->dict_page = tc_int(in, t); break;

@@ -7,6 +7,8 @@
 #define PQ_MAX_FOOTER (256u << 20)
 #define PQ_MAX_PAGE (1u << 30)         /* uncompressed bytes of one page */
 #define PQ_MAX_GROUP_VALUES (1u << 28) /* level entries of one column chunk */
+#define PQ_EXPECT (4u << 20)           /* most values, and PQ_EXPECT_BYTES most bytes, that a claim is believed for in advance */
+#define PQ_EXPECT_BYTES (64u << 20)
 #define PQ_MAX_VECTOR (2u << 30)       /* bytes of one column's values in a row group */
 
 typedef struct pq_node {               /* a schema element in its tree */
@@ -21,7 +23,7 @@ typedef struct pq_node {               /* a schema element in its tree */
 } pq_node;
 typedef struct pq_chunk_meta {
     int32_t type, codec;
-    int64_t n_values, data_page, dict_page, size; /* dict_page -1: none */
+    int64_t n_values, data_page, dict_page, size, raw; /* dict_page -1: none; raw: uncompressed size */
 } pq_chunk_meta;
 typedef struct pq_group_meta { int64_t rows; pq_chunk_meta *chunks; } pq_group_meta;
 struct pq_reader {
@@ -49,6 +51,8 @@ typedef struct pq_values {
     uint8_t *data;
     size_t data_n;
     size_t cap, off_cap, data_cap;
+    uint32_t expect;   /* values and bytes that the chunk claims to have (within reason): room for them is taken at once */
+    size_t expect_bytes;
     struct pq_values *dict;
     uint32_t *idx;
 } pq_values;
