@@ -19,6 +19,7 @@ void ex_program_free(ex_program *p) {
     if (!p) return;
     fz_free(p->nodes);
     fz_free(p->table);
+    fz_free(p->outputs);
     fz_arena_free(p->a);
 }
 const sql_plan *ex_program_scan(const ex_program *p) { return p->scan; }
@@ -114,10 +115,8 @@ uint32_t ex_add_expr(ex_program *p, const sql_bound *e, const uint32_t *cols) {
 }
 
 void ex_add_output(ex_program *p, uint32_t node) {
-    uint32_t *v = FZ_ANEWN(p->a, uint32_t, p->n_outputs + 1);
-    if (p->n_outputs) memcpy(v, p->outputs, p->n_outputs * sizeof *v);
-    v[p->n_outputs++] = node;
-    p->outputs = v;
+    FZ_GROW(p->outputs, p->n_outputs, p->cap_outputs);
+    p->outputs[p->n_outputs++] = node;
 }
 /* The parts of an AND are filters of their own. */
 void ex_add_filter(ex_program *p, uint32_t node) {

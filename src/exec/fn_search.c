@@ -8,6 +8,10 @@ static size_t next_char(fz_sv s, size_t at) {
     while (at < s.n && is_continuation(s.p[at])) at++;
     return at;
 }
+/* memmem does not take the NULL that an empty text may be. */
+static const char *find(fz_sv s, size_t from, fz_sv needle) {
+    return s.n - from < needle.n || !needle.n ? NULL : memmem(s.p + from, s.n - from, needle.p, needle.n);
+}
 /* Place (from 0, in characters) of needle at or after character `from`; -1: none. An empty needle is at 0. */
 static int64_t index_of(fz_sv s, fz_sv needle, int64_t from) {
     if (!needle.n) return 0;
@@ -17,7 +21,7 @@ static int64_t index_of(fz_sv s, fz_sv needle, int64_t from) {
         start = next_char(s, start);
         chars++;
     }
-    const char *hit = start < s.n ? memmem(s.p + start, s.n - start, needle.p, needle.n) : NULL;
+    const char *hit = find(s, start, needle);
     return hit ? chars + (int64_t)fz_utf8_len(s.p + start, (size_t)(hit - s.p) - start) : -1;
 }
 
@@ -112,7 +116,7 @@ static bool like_match(const like_pattern *p, fz_sv s) {
             k = star;
         }
         if (p->step[k].kind != LIKE_TEXT) continue;
-        const char *hit = memmem(s.p + at, s.n - at, p->step[k].text.p, p->step[k].text.n);
+        const char *hit = find(s, at, p->step[k].text);
         if (!hit) return false;
         at = retry = (size_t)(hit - s.p);
     }
@@ -151,7 +155,7 @@ static void k_replace(ex_call *c) {
     for (uint32_t i = 0; i < c->n; i++) {
         if (!ex_live(c, i)) continue;
         fz_sv s = ex_sv(c, 0, i), old = ex_sv(c, 1, i), new = ex_sv(c, 2, i);
-        const char *hit = old.n ? memmem(s.p, s.n, old.p, old.n) : NULL;
+        const char *hit = find(s, 0, old);
         if (!hit && old.n) {
             ex_put(c, i, s.p, s.n);
             continue;

@@ -43,7 +43,7 @@ struct ex_program {
     uint32_t n_nodes, cap_nodes;
     uint32_t *table, table_size; /* node + 1 by hash */
     uint32_t *filters, n_filters;
-    uint32_t *outputs, n_outputs;
+    uint32_t *outputs, n_outputs, cap_outputs;
     bool *reads;             /* by input column: some node reads it */
 };
 

@@ -134,7 +134,7 @@ bool bind_can_store(const col_type *from, const col_type *to) {
     if (t == COL_VARCHAR || t == COL_CHAR) return col_is_text(f);
     if (is_binary(t)) return is_binary(f);
     if (bind_is_integer(t)) return bind_is_integer(f) && f < t;
-    if (t == COL_DECIMAL) return bind_is_numeric(f) && f != COL_DOUBLE && f != COL_FLOAT;
+    if (t == COL_DECIMAL) return bind_is_numeric(f);
     if (t == COL_FLOAT) return bind_is_numeric(f) && f != COL_DOUBLE;
     if (t == COL_DOUBLE) return bind_is_numeric(f);
     if (t == COL_DATE || t == COL_TIME) return f == COL_TIMESTAMP;

@@ -340,7 +340,7 @@ static void test_insert(void **state) {
     cannot_store("INSERT INTO target (name) VALUES ('x')", "sql.not-null");
     cannot_store("INSERT INTO target (id, nome) VALUES (1, 'x')", "sql.unknown-column");
     cannot_store("INSERT INTO target (id, id) VALUES (1, 2)", "sql.column-twice");
-    cannot_store("INSERT INTO target VALUES (1.5, 'x', NULL)", "sql.type-mismatch");
+    cannot_store("INSERT INTO target VALUES (TRUE, 'x', NULL)", "sql.type-mismatch");
 }
 
 static void test_explain(void **state) {
