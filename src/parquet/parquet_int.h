@@ -31,6 +31,7 @@ enum { PQ_LOGICAL_STRING = 1, PQ_LOGICAL_MAP = 2, PQ_LOGICAL_LIST = 3, PQ_LOGICA
 #define PQ_HEAD 16           /* room kept before a page's values, so that short levels need no copy of the values */
 #define PQ_ROWS_AT_ONCE 4096 /* rows handled per step, so that scratch stays in the first-level cache */
 #define PQ_MAX_VALUE (1u << 30)
+#define PQ_MAX_GROUP_ROWS (1u << 26) /* a row group of few bytes ends too, so that readers can hold it */
 
 /* ---- small buffer: 16 bytes, grows by half, twofold while small ---- */
 typedef struct pq_bytes { uint8_t *p; uint32_t n, cap; } pq_bytes;

@@ -4,7 +4,7 @@
 void pq_bytes_grow(pq_bytes *b, size_t more) {
     size_t want = (size_t)b->n + more, cap = b->cap < 32768 ? (size_t)b->cap * 2 : (size_t)b->cap + b->cap / 2;
     if (cap < want) cap = want;
-    cap = (cap + 63) & ~(size_t)63;
+    cap = (cap + 15) & ~(size_t)15;
     if (cap > UINT32_MAX) cap = UINT32_MAX; /* values are below PQ_MAX_VALUE and pages below twice that */
     b->p = fz_realloc(b->p, cap);
     b->cap = (uint32_t)cap;

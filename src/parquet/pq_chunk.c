@@ -140,7 +140,7 @@ static fz_status values(chunk_in *c, int encoding, const uint8_t *p, size_t n, u
         memcpy(one, &len, 4);
         memcpy(one + 4, v->width ? d->fix + (size_t)k * len : d->data + d->off[k], len);
         if (c->node->type == PQ_BOOLEAN) return pq_corrupt(c->err, "a dictionary of booleans");
-        FZ_TRY(v->width ? pq_decode_values(v, c->node->type, PQ_ENC_PLAIN, one + 4, len, 1, c->a, c->err) : pq_decode_values(v, c->node->type, PQ_ENC_PLAIN, one, len + 4u, 1, c->a, c->err));
+        FZ_TRY(pq_decode_values(v, c->node->type, PQ_ENC_PLAIN, v->width ? one + 4 : one, v->width ? len : len + 4u, 1, c->a, c->err));
     }
     return FZ_OK;
 }

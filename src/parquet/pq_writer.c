@@ -102,7 +102,7 @@ static fz_status check_append(pq_writer *w, col_vec *const *cols, const uint32_t
 }
 
 fz_status pq_writer_append(pq_writer *w, col_vec *const *cols, const uint32_t *sel, uint32_t n_sel, pq_codec *c, pq_write_fn write, void *cx, fz_error *err) {
-    if (w->broken) return fz_fail(err, FZ_FATAL, "parquet.broken", "this file failed before and cannot be continued");
+    if (w->broken) return fz_fail(err, FZ_FATAL, "parquet.broken", "this file failed or was finished before and cannot be continued");
     if (!n_sel) return FZ_OK;
     FZ_TRY(check_append(w, cols, sel, n_sel, c, err));
     uint32_t leaf = 0;
@@ -121,14 +121,15 @@ fz_status pq_writer_append(pq_writer *w, col_vec *const *cols, const uint32_t *s
     }
     w->rows += n_sel;
     w->group_rows += n_sel;
-    if (pq_writer_file_bytes(w) - w->out >= w->opt->row_group_size) return pq_group_write(w, c, write, cx, err);
+    if (w->group_rows >= PQ_MAX_GROUP_ROWS || pq_writer_file_bytes(w) - w->out >= w->opt->row_group_size) return pq_group_write(w, c, write, cx, err);
     return FZ_OK;
 }
 size_t pq_writer_bytes(const pq_writer *w) {
     size_t n = sizeof *w + w->n_cols * sizeof(pq_column);
     for (uint32_t i = 0; i < w->n_cols; i++) n += pq_column_bytes(&w->cols[i]);
     if (w->footer)
-        n += sizeof *w->footer + w->footer->meta.cap + w->footer->ci.cap + w->footer->oi.cap + (size_t)w->footer->cap_chunks * sizeof(pq_chunk_rec) + (size_t)w->footer->cap_groups * sizeof(pq_group_rec);
+        n += sizeof *w->footer + w->footer->meta.cap + w->footer->ci.cap + w->footer->oi.cap + (size_t)w->footer->cap_chunks * sizeof(pq_chunk_rec) +
+             (size_t)w->footer->cap_groups * sizeof(pq_group_rec);
     return n;
 }
 uint64_t pq_writer_rows(const pq_writer *w) { return w->rows; }
@@ -143,11 +144,11 @@ uint64_t pq_writer_file_bytes(const pq_writer *w) {
     return w->out + done + raw;
 }
 fz_status pq_writer_flush_row_group(pq_writer *w, pq_codec *c, pq_write_fn write, void *cx, fz_error *err) {
-    if (w->broken) return fz_fail(err, FZ_FATAL, "parquet.broken", "this file failed before and cannot be continued");
+    if (w->broken) return fz_fail(err, FZ_FATAL, "parquet.broken", "this file failed or was finished before and cannot be continued");
     return pq_group_write(w, c, write, cx, err);
 }
 fz_status pq_writer_flush_pages(pq_writer *w, size_t min_bytes, pq_codec *c, fz_error *err) {
-    if (w->broken) return fz_fail(err, FZ_FATAL, "parquet.broken", "this file failed before and cannot be continued");
+    if (w->broken) return fz_fail(err, FZ_FATAL, "parquet.broken", "this file failed or was finished before and cannot be continued");
     for (uint32_t i = 0; i < w->n_cols; i++) {
         pq_column *col = &w->cols[i];
         if (!col->page_entries || (size_t)col->vals.n + col->def.n + col->rep.n < min_bytes) continue;
