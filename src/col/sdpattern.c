@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "col/dt_int.h"
+#include "col/numtext.h"
 #include "col/sd_int.h"
 
 #define LETTERS "GyYMLwWDdFEuaHkKhmsSzZX"
@@ -276,7 +277,13 @@ int32_t sd_to_date(const sd_pattern *p, fz_sv s) {
 
 /* ---- printing ---- */
 
-static void padded(fz_buf *out, int64_t v, int width) { fz_buf_printf(out, v < 0 ? "-%0*lld" : "%0*lld", width, (long long)(v < 0 ? -v : v)); }
+static void padded(fz_buf *out, int64_t v, int width) {
+    char t[NT_TEXT_MAX];
+    size_t n = nt_int_text(v < 0 ? -v : v, t);
+    if (v < 0) fz_buf_putc(out, '-');
+    for (size_t k = n; k < (size_t)width; k++) fz_buf_putc(out, '0');
+    fz_buf_append(out, t, n);
+}
 
 static void print_zone(const sd_node *d, const sd_moment *m, int64_t ms, const tz_zone *z, fz_buf *out) {
     int min = m->offset / 60, a = min < 0 ? -min : min;
