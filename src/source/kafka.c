@@ -35,6 +35,7 @@ static void kafka_close(src_source *s) {
     fz_free(k->splits);
     if (k->pool.out)
         fz_log(FZ_LOG_ERROR, "kafka.chunks-left", FZ_KV("table", "%s", s->cx.table), FZ_KV("chunks", "%u", k->pool.out), NULL);
+    kafka_client_free(&k->probe_client, k->probe);
     kafka_client_free(&k->data_client, k->data);
     if (k->commits) rd_kafka_queue_destroy(k->commits);
     kafka_client_free(&k->control_client, k->control);
@@ -81,7 +82,7 @@ static fz_status open_parts(kafka_source *k, const fz_pair *options, size_t n, f
 static fz_status kafka_open(const fz_pair *options, size_t n, const src_context *cx, src_source **out, fz_error *err) {
     kafka_source *k = FZ_NEW(kafka_source);
     src_base_init(&k->base, &src_kafka_ops, cx);
-    k->control_client.table = k->data_client.table = k->base.cx.table;
+    k->control_client.table = k->data_client.table = k->probe_client.table = k->base.cx.table;
     copy_options(k, options, n);
     fz_status rc = open_parts(k, options, n, err);
     if (rc == FZ_OK) *out = &k->base;

@@ -154,8 +154,8 @@ struct kafka_source {
     kafka_config config;
     fz_pair *options;              /* copies; wiped when closed: the data client is made after open */
     size_t n_options;
-    kafka_client control_client, data_client;
-    rd_kafka_t *control, *data;
+    kafka_client control_client, data_client, probe_client;
+    rd_kafka_t *control, *data, *probe; /* data and probe: NULL until needed */
     rd_kafka_queue_t *commits;     /* answers to offset commits */
     kafka_split **splits;          /* parallel to base.splits */
     uint32_t cap_splits;

@@ -1,6 +1,7 @@
 /* The record before a position, read again (rule 7 of the commit protocol): is the log still the one that was read?
  *
- * A client of its own, made for the question and closed after it: seeking the reading client would drop its queues. The log may
+ * A client of its own: seeking the reading client would drop its queues. It is made for the first question and closed when reading
+ * begins, since a job asks about all its partitions before it reads. The log may
  * have gaps (control records, aborted ones, compaction), so the record wanted need not be at before - 1: windows that
  * grow back to the log's start are read until one holds a record.
  */
@@ -76,13 +77,13 @@ fz_status kafka_probe_before(src_source *s, uint32_t split, int64_t before, src_
     FZ_TRY(kafka_bounds(s, split, err));
     if (before > sp->high) return out->result = SRC_PROBE_BEYOND, FZ_OK;
     if (before <= sp->low) return out->result = SRC_PROBE_GONE, FZ_OK;
-    kafka_client client = {.table = s->cx.table};
-    kafka_limits limits = {4u << 20, 1};
-    probe p = {.split = sp, .client = &client, .max_record_size = s->cx.max_record_size};
-    FZ_TRY(kafka_client_new(k->options, k->n_options, KAFKA_CLIENT_PROBE, &limits, &client, &p.rk, err));
+    if (!k->probe) {
+        kafka_limits limits = {4u << 20, 1};
+        FZ_TRY(kafka_client_new(k->options, k->n_options, KAFKA_CLIENT_PROBE, &limits, &k->probe_client, &k->probe, err));
+    }
+    probe p = {.rk = k->probe, .split = sp, .client = &k->probe_client, .max_record_size = s->cx.max_record_size};
     p.topic = rd_kafka_topic_new(p.rk, sp->topic, NULL);
     fz_status rc = p.topic ? look(&p, before, out, err) : fz_fail(err, FZ_FATAL, "kafka.client", "%s cannot be read", sp->name);
     if (p.topic) rd_kafka_topic_destroy(p.topic);
-    kafka_client_free(&client, p.rk);
     return rc;
 }

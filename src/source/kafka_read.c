@@ -156,6 +156,8 @@ fz_status kafka_assign(src_source *base, uint32_t split, int64_t from, fz_error 
         fz_fail(err, FZ_USER, "kafka.no-committed-offset", "%s has no offset committed by group '%s'", s->base->name, k->config.group ? k->config.group : "");
         return fz_hint(err, "set 'properties.auto.offset.reset' to earliest or latest, or choose another 'scan.startup.mode'");
     }
+    kafka_client_free(&k->probe_client, k->probe);
+    k->probe = NULL;
     FZ_TRY(open_data(k, err));
     kafka_reader *r = &k->readers[src_reader_of(base, split)];
     bool mine = false;

@@ -145,21 +145,26 @@ static int by_place(const void *a, const void *b) {
     return c ? c : (x->partition > y->partition) - (x->partition < y->partition);
 }
 
-static void append(kafka_source *k, const found *f) {
+static bool append(kafka_source *k, const found *f) {
     char *name = fz_asprintf("%s/%d", f->topic, f->partition);
-    kafka_split *s = FZ_NEW(kafka_split);
-    s->index = k->base.n_splits;
-    s->base = src_add_split(&k->base, name, f->topic, f->partition);
-    atomic_init(&s->position, -1);
+    uint32_t index = k->base.n_splits;
+    src_split *base = src_add_split(&k->base, name, f->topic, f->partition);
     fz_free(name);
+    if (!base) return false;
+    kafka_split *s = FZ_NEW(kafka_split);
+    s->index = index;
+    s->base = base;
+    atomic_init(&s->position, -1);
     FZ_GROW(k->splits, s->index, k->cap_splits);
     k->splits[s->index] = s;
+    return true;
 }
 
 static void take_back(kafka_source *k, uint32_t from) {
     while (k->base.n_splits > from) {
-        uint32_t i = --k->base.n_splits;
+        uint32_t i = k->base.n_splits - 1;
         src_split *s = k->base.splits[i];
+        k->base.n_splits = i;
         fz_free((void *)(uintptr_t)s->name);
         fz_free((void *)(uintptr_t)s->topic);
         fz_free(s);
@@ -176,8 +181,10 @@ fz_status kafka_find_splits(kafka_source *k, bool later, uint32_t *added, fz_err
     uint32_t from = k->base.n_splits;
     if (rc == FZ_OK && list.n) {
         qsort(list.v, list.n, sizeof *list.v, by_place);
-        for (size_t i = 0; i < list.n; i++) append(k, &list.v[i]);
-        rc = kafka_resolve(k, from, later, err);
+        size_t i = 0;
+        while (i < list.n && append(k, &list.v[i])) i++;
+        if (i < list.n) rc = fz_fail(err, FZ_USER, "source.too-many-splits", "table %s has more than %u partitions", k->base.cx.table, SRC_MAX_SPLITS);
+        if (rc == FZ_OK) rc = kafka_resolve(k, from, later, err);
         if (rc == FZ_OK) *added = k->base.n_splits - from;
         else take_back(k, from);
     }

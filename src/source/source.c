@@ -97,6 +97,7 @@ void src_base_init(src_source *s, const src_ops *ops, const src_context *cx) {
     s->cx = *cx;
     s->cx.table = fz_strdup(cx->table ? cx->table : "");
     s->cx.job = fz_strdup(cx->job ? cx->job : "");
+    s->splits = fz_calloc(SRC_MAX_SPLITS, sizeof *s->splits); /* address space: only pages that are used become memory */
     if (s->cx.readers == 0) s->cx.readers = 1;
     if (s->cx.max_record_size == 0) s->cx.max_record_size = FZ_MAX_RECORD_SIZE;
 }
@@ -115,13 +116,14 @@ void src_base_free(src_source *s) {
 }
 
 src_split *src_add_split(src_source *s, const char *name, const char *topic, int32_t partition) {
-    FZ_GROW(s->splits, s->n_splits, s->cap_splits);
+    if (s->n_splits == SRC_MAX_SPLITS) return NULL;
     src_split *p = FZ_NEW(src_split);
     p->name = fz_strdup(name);
     p->topic = topic ? fz_strdup(topic) : NULL;
     p->partition = partition;
     p->stop = INT64_MAX;
-    s->splits[s->n_splits++] = p;
+    s->splits[s->n_splits] = p;
+    s->n_splits++; /* after the split can be seen */
     return p;
 }
 

@@ -18,7 +18,8 @@ typedef struct src_split {
     const char *name;       /* unique in the source: "syslog/0", a file's path */
     const char *topic;      /* Kafka; NULL elsewhere */
     int32_t partition;
-    int64_t start;          /* resolved number from the scan.startup options: where a split that nobody has read begins */
+    int64_t start;          /* resolved number from the scan.startup options: where a split that nobody has read begins; -1: there is
+                             * none to be had (no committed offset), and src_assign with it gives the USER error that says so */
     bool start_is_earliest; /* start is the earliest record (rule 6 of the commit protocol) */
     bool found_later;       /* discovered after the source was opened */
     int64_t stop;           /* exclusive end of a bounded read (resolved number); INT64_MAX: unbounded */
@@ -45,14 +46,16 @@ typedef struct src_probe { src_probe_result result; int64_t offset, timestamp_ms
 /* Opens the connector that options' 'connector' names, checks every option (unknown: USER, names it), finds the splits and
  * resolves their starts. Does not read. USER for a wrong option or unknown topic, RETRY when the peer cannot be reached. */
 fz_status src_open(const fz_pair *options, size_t n, const src_context *cx, src_source **out, fz_error *err) FZ_MUST_USE;
-void src_close(src_source *s); /* NULL is allowed */
+/* All chunks must have been released before. NULL is allowed. */
+void src_close(src_source *s);
 
 bool src_replayable(const src_source *s);
 bool src_bounded(const src_source *s);     /* every split has a stop */
 const char *src_identity(const src_source *s); /* Kafka: "kafka:<cluster id>"; the split's name holds the topic */
 uint32_t src_n_splits(const src_source *s);
 const src_split *src_get_split(const src_source *s, uint32_t i);
-/* Looks for new splits and topics (partition discovery); *added tells how many were appended. */
+/* Looks for new splits and topics (partition discovery), when the interval of the options is over; call it as often as you like,
+ * also while workers poll. *added tells how many were appended. RETRY: nothing was, the next interval tries again. */
 fz_status src_discover(src_source *s, uint32_t *added, fz_error *err) FZ_MUST_USE;
 /* Refreshes low and high of one split. */
 fz_status src_bounds(src_source *s, uint32_t split, int64_t *low, int64_t *high, fz_error *err) FZ_MUST_USE;
@@ -65,7 +68,8 @@ fz_status src_unassign_all(src_source *s, fz_error *err) FZ_MUST_USE;
 /* Next chunk of reader r, waiting up to timeout_ms. *out NULL: nothing now. *done: all splits of this reader reached their stop.
  * RETRY: the peer is away; the caller logs, backs off and polls again. FATAL: offset out of range and the like. */
 fz_status src_poll(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err) FZ_MUST_USE;
-/* Tells the outside what has been committed (Kafka group offsets); a report, not truth. Failure is logged by the caller only. */
+/* Tells the outside what has been committed (Kafka group offsets); a report, not truth. Failure is logged by the caller only.
+ * Waits two seconds at most. */
 fz_status src_report(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err) FZ_MUST_USE;
 uint64_t src_lag(src_source *s);
 uint64_t src_record_hash(const fz_record *r); /* hash of key and value with their lengths: what a position carries */

@@ -7,7 +7,7 @@
  * Invariants
  *  1. open is called after src_check_options has accepted every option: each name is in ops->options (or belongs to a
  *     format), each value has its type, nothing REFUSED is left. open checks what depends on several options.
- *  2. splits[] only grows, and each split is a heap object of its own: pointers to it live as long as the source.
+ *  2. splits[] only grows and never moves, and each split is a heap object of its own: pointers to it live as long as the source.
  *  3. Functions of ops may be called only in the order and from the threads that source.h says.
  */
 #ifndef SRC_SOURCE_INT_H
@@ -18,9 +18,10 @@ struct src_source {
     const src_ops *ops;
     src_context cx;        /* its strings are copies that live as long as the source */
     char *identity;        /* "kafka:<cluster id>"; NULL until known */
-    src_split **splits;
-    uint32_t n_splits, cap_splits;
+    src_split **splits;         /* SRC_MAX_SPLITS places that never move: workers look while discovery appends */
+    _Atomic uint32_t n_splits;
 };
+#define SRC_MAX_SPLITS (1u << 20)
 
 struct src_ops {
     const char *name;                     /* value of 'connector' */
@@ -46,7 +47,7 @@ struct src_ops {
 void src_base_init(src_source *s, const src_ops *ops, const src_context *cx);
 /* Frees what the shared part holds (splits and their strings too), not s itself. */
 void src_base_free(src_source *s);
-/* Appends a split; name and topic are copied; stop is INT64_MAX, all else is 0. */
+/* Appends a split; name and topic are copied; stop is INT64_MAX, all else is 0. NULL when there are SRC_MAX_SPLITS. */
 src_split *src_add_split(src_source *s, const char *name, const char *topic, int32_t partition);
 
 /* Checks every pair against a connector's table: unknown names ("option.unknown", with the nearest), wrong types and refused
