@@ -41,7 +41,7 @@ typedef struct pq_options {
  * (already truncated as the mode says); lower/upper NULL: none. */
 typedef struct pq_column_metrics {
     int32_t field_id;
-    int64_t column_size, value_count, null_count, nan_count; /* -1: not kept (nan for other than floating point) */
+    int64_t column_size, value_count, null_count, nan_count; /* -1: not kept: counts inside lists and maps and in mode none (as Iceberg's Java), nan for other than floating point */
     const uint8_t *lower, *upper;
     uint32_t lower_len, upper_len;
 } pq_column_metrics;
@@ -68,7 +68,9 @@ typedef struct pq_writer pq_writer;
 fz_status pq_writer_new(const pq_field *fields, uint32_t n, const pq_options *opt, const fz_pair *key_values, size_t n_kv,
                         pq_writer **out, fz_error *err) FZ_MUST_USE;
 /* Appends rows sel[0..n_sel) of the columns (cols[i] for fields[i]; flat or dictionary form). Pages that fill up are compressed with c and kept;
- * a row group that reaches its target goes out through write. DATA "not-null" naming the column for a NULL in a required one (nothing appended). */
+ * a row group that reaches its target goes out through write. DATA "not-null" naming the column for a NULL in a required one,
+ * "parquet.fixed-length" and "parquet.decimal-range" for values that the column's type cannot hold (nothing appended). After any other
+ * error, one of write included, the file cannot be continued: free the writer. */
 fz_status pq_writer_append(pq_writer *w, col_vec *const *cols, const uint32_t *sel, uint32_t n_sel, pq_codec *c,
                            pq_write_fn write, void *cx, fz_error *err) FZ_MUST_USE;
 size_t pq_writer_bytes(const pq_writer *w);      /* memory held now, exact enough for a budget */
@@ -86,11 +88,14 @@ void pq_writer_free(pq_writer *w);               /* NULL is allowed */
 /* ---- reader: our own files and those of parquet-java, arrow and DuckDB within the listed encodings; anything else is an error that names it ---- */
 typedef fz_status (*pq_read_fn)(void *cx, uint64_t from, size_t n, void *out, fz_error *err);
 typedef struct pq_reader pq_reader;
+/* The file need not be trusted: damage is an error, never a crash. read and cx must stay valid until pq_reader_free. */
 fz_status pq_reader_open(uint64_t file_size, pq_read_fn read, void *cx, pq_reader **out, fz_error *err) FZ_MUST_USE;
 uint32_t pq_reader_row_groups(const pq_reader *r);
 uint64_t pq_reader_rows(const pq_reader *r);
 /* Reads row group g into a batch: for each wanted field (matched by field id; missing column: all NULL) one vector of the wanted type.
- * Dictionary pages become dictionary vectors where all pages of the chunk are dictionary encoded. */
+ * Dictionary pages become dictionary vectors where all pages of the chunk are dictionary encoded. All is allocated in a.
+ * USER "parquet.type-mismatch" (int to long, float to double, wider decimals are read; other changes are not), "parquet.int96";
+ * FATAL "parquet.corrupt", "parquet.encoding", "parquet.codec", "parquet.invalid-utf8", "parquet.too-large"; what read fails with. */
 fz_status pq_reader_read(pq_reader *r, uint32_t g, const pq_field *wanted, uint32_t n, fz_arena *a, col_vec **cols, uint32_t *n_rows, fz_error *err) FZ_MUST_USE;
 /* The file's own schema as fields to ask for (field_id -1 where the file has none: files without any ids are matched by name). In a.
  * USER "parquet.unsupported-type" for INT96 and decimals of more than 38 digits. */
