@@ -403,6 +403,13 @@ static void strange_writer(void **state) {
     assert_true(e->file.partition.n == 1 && e->file.partition.v[0].kind == ICE_DATE && e->file.partition.v[0].i == 20712);
     assert_true(e->file.lower.n == 1 && e->file.lower.v[0].id == 3 && e->file.lower.v[0].v.n == 3);
     assert_null(e->file.upper.v);
+    /* an existing entry never inherits a sequence number that is not 0 */
+    mf.sequence = 4;
+    must(ice_manifest_decode(a, file.data, file.len, &mf, NULL, NULL, &e, &n, &err), &err);
+    assert_true(e->sequence == ICE_NONE && e->file_sequence == ICE_NONE && e->snapshot_id == 99);
+    file.data[file.len - 1] ^= 1;
+    assert_int_equal(ice_manifest_decode(a, file.data, file.len, &mf, NULL, NULL, &e, &n, &err), FZ_FATAL);
+    assert_non_null(strstr(err.message, "sync marker"));
     fz_buf_free(&b);
     fz_buf_free(&file);
     fz_arena_free(a);
