@@ -44,6 +44,7 @@ fz_status cli_load_config(const cli_args *a, conf **out, fz_error *err) FZ_MUST_
 /* Runs a script file in a session. Errors are printed. Returns the exit code. */
 int cli_run_file(ses_session *s, const char *path, bool init_only);
 int cli_run_text(ses_session *s, const char *shown_name, const char *text, size_t n, fz_error *err);
+#define CLI_OUTPUT_CLOSED "output.closed" /* `frazil sql ... | head`: no error worth a line */
 /* "file:line:column: message" and what belongs to it, on standard error. */
 void cli_print_error(const char *file, const fz_error *err);
 /* A session with the init file (-i) executed; NULL: it failed, *code says how. */

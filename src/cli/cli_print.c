@@ -3,6 +3,7 @@
  * A table's columns are as wide as the widest of the first rows; a live result is printed as it comes. */
 #include "cli/cli_int.h"
 #include "exec/exec.h"
+#include <errno.h>
 #include <stdio.h>
 
 enum { WIDTH_ROWS = 10000 }; /* rows that are held back to find widths */
@@ -62,6 +63,7 @@ unsigned cli_display_width(const char *s, size_t n) {
 
 static fz_status written(cli_printer *p, fz_error *err) {
     if (!ferror(p->out)) return FZ_OK;
+    if (errno == EPIPE) return fz_fail(err, FZ_FATAL, CLI_OUTPUT_CLOSED, "the reader of the result has gone");
     return fz_fail(err, FZ_FATAL, "output.write", "the result cannot be written");
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 void cli_print_error(const char *file, const fz_error *err) {
+    if (strcmp(err->code, CLI_OUTPUT_CLOSED) == 0) return;
     if (file && err->line) fprintf(stderr, "%s:%d:%d: ", file, err->line, err->column);
     else if (file) fprintf(stderr, "%s: ", file);
     else if (err->line) fprintf(stderr, "%d:%d: ", err->line, err->column);
