@@ -496,9 +496,29 @@ static void java_fixed(void **state) {
     fz_arena_free(a);
 }
 
+/* Manifests of format versions 1 and 3 by Java; a v1 list says sequence number 0. */
+static void other_versions(void **state) {
+    (void)state;
+    static const char *const paths[] = {DIR "java_manifest_v1.avro", DIR "java_manifest_v3.avro"};
+    for (int i = 0; i < 2; i++) {
+        fz_buf b = {0};
+        fz_arena *a = fz_arena_new();
+        fz_error err;
+        ice_manifest_file f = {.sequence = i ? 6 : 0, .added_snapshot_id = 7};
+        const ice_entry *e;
+        uint32_t n;
+        read_file(paths[i], &b);
+        must(ice_manifest_decode(a, b.data, b.len, &f, NULL, NULL, &e, &n, &err), &err);
+        assert_true(n == 1 && e->status == ICE_ADDED && e->snapshot_id == 7 && e->sequence == f.sequence && e->file.record_count == 11);
+        assert_true(e->file.partition.v[0].kind == ICE_DATE && e->file.partition.v[0].i == 20000 && fz_sv_eq(e->file.partition.v[1].s, FZ_SV("x")));
+        fz_buf_free(&b);
+        fz_arena_free(a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(java_manifests), cmocka_unit_test(java_lists), cmocka_unit_test(partition_values),
                                        cmocka_unit_test(all_partition_types), cmocka_unit_test(avro_names), cmocka_unit_test(strange_writer),
-                                       cmocka_unit_test(inheritance), cmocka_unit_test(java_fixed), cmocka_unit_test(damaged)};
+                                       cmocka_unit_test(inheritance), cmocka_unit_test(java_fixed), cmocka_unit_test(other_versions), cmocka_unit_test(damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
