@@ -71,7 +71,7 @@ static void warm(col_vec *const *v) {
     }
     __asm__ volatile("" : : "r"(sum));
 }
-static void run(const char *what, pq_compression compression, bool with_msg, uint32_t batches, col_vec *(*v)[COLS], uint32_t *(*sel)[FILES], uint32_t (*n_sel)[FILES]) {
+static void run(const char *what, pq_compression compression, bool with_msg, uint32_t batches, col_vec *(*v)[COLS], uint32_t *(*sel)[FILES], uint32_t (*n_sel)[FILES], size_t page_size) {
     const col_type *str = col_string(true), *ts = col_sized(fz_arena_new(), COL_TIMESTAMP, 6, 0, true);
     const col_type *types[COLS] = {str, ts, str, str, str, col_simple(COL_DATE, true), col_simple(COL_INT, true)};
     const char *names[COLS] = {"ts_raw", "ts", "host", "program", "msg", "dt", "hr"};
@@ -82,7 +82,7 @@ static void run(const char *what, pq_compression compression, bool with_msg, uin
         pick[n_cols] = k;
         f[n_cols++] = (pq_field){.name = names[k], .field_id = (int32_t)k + 1, .type = types[k], .metrics_truncate = 16};
     }
-    pq_options o = {.compression = compression, .page_size = 1 << 20, .page_rows = 20000, .dict_size = 2 << 20, .row_group_size = 128 << 20};
+    pq_options o = {.compression = compression, .page_size = page_size, .page_rows = 20000, .dict_size = 2 << 20, .row_group_size = 128 << 20};
     pq_writer *w[FILES];
     pq_codec *c = pq_codec_new();
     fz_arena *a = fz_arena_new();
@@ -119,7 +119,8 @@ static void run(const char *what, pq_compression compression, bool with_msg, uin
     fz_arena_free(a);
 }
 int main(int argc, char **argv) {
-    uint32_t batches = argc > 1 ? (uint32_t)atol(argv[1]) : 64;
+    uint32_t batches = argc > 1 ? (uint32_t)atol(argv[1]) : 64; /* arguments: batches, page size in KiB */
+    size_t page_size = (argc > 2 ? (size_t)atol(argv[2]) : 1024) << 10;
     fz_arena *a = fz_arena_new();
     col_vec *(*v)[COLS] = fz_calloc(MADE, sizeof *v);
     uint32_t *(*sel)[FILES] = fz_calloc(MADE, sizeof *sel), (*n_sel)[FILES] = fz_calloc(MADE, sizeof *n_sel);
@@ -128,10 +129,10 @@ int main(int argc, char **argv) {
         make_batch(a, b, v[b], sel[b], n_sel[b]);
     }
     for (int round = 0; round < 2; round++) {
-        run("six columns, uncompressed", PQ_UNCOMPRESSED, false, batches, v, sel, n_sel);
-        run("six columns, zstd", PQ_ZSTD, false, batches, v, sel, n_sel);
-        run("with msg, uncompressed", PQ_UNCOMPRESSED, true, batches, v, sel, n_sel);
-        run("with msg, zstd", PQ_ZSTD, true, batches, v, sel, n_sel);
+        run("six columns, uncompressed", PQ_UNCOMPRESSED, false, batches, v, sel, n_sel, page_size);
+        run("six columns, zstd", PQ_ZSTD, false, batches, v, sel, n_sel, page_size);
+        run("with msg, uncompressed", PQ_UNCOMPRESSED, true, batches, v, sel, n_sel, page_size);
+        run("with msg, zstd", PQ_ZSTD, true, batches, v, sel, n_sel, page_size);
     }
     fz_arena_free(a);
     return 0;
