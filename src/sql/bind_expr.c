@@ -32,8 +32,13 @@ static fz_status no_column(sql_bind *b, const sql_name *n, const char *part, fz_
     fz_fail(err, FZ_USER, "sql.unknown-column", "column '%s' is not there", name_text(b, n));
     const col_schema *s = b->scope ? b->scope->schema : NULL;
     fz_buf list = {0};
+    unsigned best = strlen(part) < 3 ? 2 : strlen(part) < 6 ? 3 : 4;
     for (uint32_t k = 0; s && k < s->n; k++) {
-        if (fz_ieq(s->fields[k].name, part)) fz_hint(err, "did you mean '%s'? Names are case-sensitive", s->fields[k].name);
+        unsigned d = sql_name_distance(part, s->fields[k].name, best);
+        if (d < best) {
+            best = d;
+            fz_hint(err, "did you mean '%s'?%s", s->fields[k].name, d ? "" : " Names are case-sensitive");
+        }
         if (k < 12) fz_buf_printf(&list, "%s%s", k ? ", " : "", s->fields[k].name);
     }
     if (s && s->n) fz_detail(err, "columns here: %s%s", fz_buf_cstr(&list), s->n > 12 ? ", ..." : "");

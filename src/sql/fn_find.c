@@ -13,8 +13,8 @@ const sql_fn *sql_fn_of(sql_kernel k) {
     return NULL;
 }
 
-/* Edit distance of short names, cut off at `limit`. */
-static unsigned distance(const char *a, const char *b, unsigned limit) {
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
+unsigned sql_name_distance(const char *a, const char *b, unsigned limit) {
     unsigned row[64];
     size_t n = strlen(a), m = strlen(b);
     if (n > 62 || m > 62) return limit;
@@ -23,7 +23,7 @@ static unsigned distance(const char *a, const char *b, unsigned limit) {
         unsigned diagonal = row[0];
         row[0] = i;
         for (unsigned j = 1; j <= m; j++) {
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+            unsigned best = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
             if (row[j] + 1 < best) best = row[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
             diagonal = row[j];
@@ -38,7 +38,7 @@ const char *sql_fn_nearest(const char *name) {
     const char *found = NULL;
     for (const sql_fn *f = sql_fn_table; f->name; f++) {
         if (f->hidden) continue;
-        unsigned d = distance(name, f->name, best);
+        unsigned d = sql_name_distance(name, f->name, best);
         if (d < best) {
             best = d;
             found = f->name;

@@ -83,4 +83,6 @@ extern const sql_fn sql_fn_table[]; /* ends with a NULL name */
 const sql_fn *sql_fn_find(const char *name);   /* upper case; NULL: no such function */
 const sql_fn *sql_fn_of(sql_kernel k);         /* the first row with this kernel */
 const char *sql_fn_nearest(const char *name);  /* for "did you mean", or NULL */
+/* Edit distance of two names, case aside; at most `limit`. */
+unsigned sql_name_distance(const char *a, const char *b, unsigned limit);
 #endif

@@ -196,12 +196,53 @@ static void test_columns(void **state) {
     is_wrong("1 + host", "sql.unknown-column", 5, NULL);
     is_wrong("DEC2 + 1", "sql.unknown-column", 1, NULL);
     is_wrong("S || 'x'", "sql.unknown-column", 1, "'s'");
+    is_wrong("1 + numm", "sql.unknown-column", 5, "'num'");
     is_wrong("r.z", "sql.unknown-column", 1, NULL);
     is_wrong("n.z", "sql.type-mismatch", 1, NULL);
     is_wrong("s[1]", "sql.type-mismatch", 0, NULL);
 }
 
 /* Every row of the table is whole, and its names are unique. */
+static fz_status find(void *cx, const sql_name *n, const sql_hint *h, const sql_table **out, fz_error *e) {
+    (void)n;
+    (void)h;
+    (void)e;
+    *out = cx;
+    return FZ_OK;
+}
+/* Columns come in the order in which they were declared, whatever the source gives them in. */
+static void test_scan(void **state) {
+    (void)state;
+    sql_expr *e;
+    assert_int_equal(sql_parse_expr(a, "x + 1", 5, &e, &err), FZ_OK);
+    sql_column c[4] = {{.name = "offset", .kind = SQL_COL_METADATA, .type = col_simple(COL_BIGINT, false)},
+                       {.name = "x", .kind = SQL_COL_PHYSICAL, .type = col_simple(COL_INT, true)},
+                       {.name = "y", .kind = SQL_COL_COMPUTED, .expr = e},
+                       {.name = "stamp", .kind = SQL_COL_METADATA, .type = col_simple(COL_TIMESTAMP_LTZ, true), .metadata_key = "timestamp"}};
+    sql_table t = {.kind = SQL_T_CONNECTOR, .path = "c.d.t", .n_columns = 4, .columns = c};
+    sql_resolver r = {&t, find};
+    static const sql_settings settings = {.time_zone = "UTC"};
+    static const struct { const char *sql, *plan; } cases[] = {
+        {"SELECT * FROM t", "Project [offset, x, (x + 1) AS y, stamp]\n  Scan c.d.t [x, offset, stamp]\n"},
+        {"SELECT y FROM t WHERE stamp IS NOT NULL", "Project [y]\n  Filter [stamp IS NOT NULL]\n    Project [offset, x, (x + 1) AS y, stamp]\n      Scan c.d.t [x, stamp]\n"},
+        {"SELECT 1 FROM t", "Project [1 AS EXPR$0]\n  Project [offset, x, (x + 1) AS y, stamp]\n    Scan c.d.t []\n"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        sql_query *q;
+        sql_plan *p;
+        assert_int_equal(sql_parse_query(a, cases[k].sql, strlen(cases[k].sql), &q, &err), FZ_OK);
+        assert_int_equal(sql_bind_query(a, q, &r, &settings, NULL, &p, &err), FZ_OK);
+        fz_buf b = {0};
+        sql_plan_text(&b, p);
+        assert_string_equal(fz_buf_cstr(&b), cases[k].plan);
+        fz_buf_free(&b);
+        while (p->kind != SQL_P_SCAN) p = p->inputs[0];
+        assert_int_equal(p->n_scan_physical, 1);
+        assert_string_equal(p->scan_metadata[0], "offset");
+        assert_string_equal(p->scan_metadata[1], "timestamp");
+    }
+}
+
 static void test_function_table(void **state) {
     (void)state;
     const sql_fn_info *f;
@@ -222,6 +263,6 @@ static void test_function_table(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_literals), cmocka_unit_test(test_arithmetic), cmocka_unit_test(test_conditionals), cmocka_unit_test(test_comparison),
-                                       cmocka_unit_test(test_functions), cmocka_unit_test(test_columns), cmocka_unit_test(test_function_table)};
+                                       cmocka_unit_test(test_functions), cmocka_unit_test(test_columns), cmocka_unit_test(test_scan), cmocka_unit_test(test_function_table)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
