@@ -8,7 +8,7 @@
  */
 #include "source/kafka_int.h"
 
-enum { REPORT_MS = 2000 };
+enum { REPORT_MS = 5000 };
 
 /* --- open and close --- */
 

@@ -38,7 +38,7 @@
     I("exclude.internal.topics", "internal topics are never matched by topic-pattern")                                 \
     N("fetch.max.bytes", "fetch.max.bytes", 1024, 1000000000, NULL, "Most bytes of one answer; unless set, chosen by the memory that the source may use.") \
     N("fetch.max.wait.ms", "fetch.wait.max.ms", 0, 300000, "50", "How long the broker may wait for fetch.min.bytes.")   \
-    N("fetch.min.bytes", "fetch.min.bytes", 1, 100000000, NULL, "Bytes that the broker waits for before it answers.") \
+    N("fetch.min.bytes", "fetch.min.bytes", 1, 100000000, "65536", "Bytes that the broker waits for before it answers.") \
     O("group.id", STRING, NULL, "Consumer group whose offsets are reported after each commit, and read by group-offsets.") \
     I("group.instance.id", GROUP_WHY)                                                                                  \
     I("group.protocol", GROUP_WHY)                                                                                     \

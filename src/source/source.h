@@ -69,7 +69,7 @@ fz_status src_unassign_all(src_source *s, fz_error *err) FZ_MUST_USE;
  * RETRY: the peer is away; the caller logs, backs off and polls again. FATAL: offset out of range and the like. */
 fz_status src_poll(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err) FZ_MUST_USE;
 /* Tells the outside what has been committed (Kafka group offsets); a report, not truth. Failure is logged by the caller only.
- * Waits two seconds at most. */
+ * Waits five seconds at most. */
 fz_status src_report(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err) FZ_MUST_USE;
 uint64_t src_lag(src_source *s);
 uint64_t src_record_hash(const fz_record *r); /* hash of key and value with their lengths: what a position carries */
