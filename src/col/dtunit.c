@@ -82,7 +82,7 @@ bool dt_extract_timestamp(dt_unit u, int64_t us, int64_t *out) {
     return dt_extract_date(u, (int32_t)(ms / DT_MS_PER_DAY), out);
 }
 
-bool dt_extract_time(dt_unit u, int32_t ms, int64_t *out) { return extract_clock(u, ms, 0, out); }
+bool dt_extract_time(dt_unit u, int32_t ms, int64_t *out) { return u != DT_U_EPOCH && extract_clock(u, ms, 0, out); }
 
 bool dt_extract_interval_month(dt_unit u, int32_t months, int64_t *out) {
     switch (u) {
@@ -136,7 +136,7 @@ static bool round_days(dt_unit u, bool up, int32_t days, int32_t *out) {
 }
 
 bool dt_round_date(dt_unit u, bool up, int32_t days, int32_t *out) {
-    if (u == DT_U_DAY) return *out = days, true;
+    if (u == DT_U_DAY) return *out = days + up, true; /* Flink's CEIL takes the next day in any case */
     return round_days(u, up, days, out);
 }
 

@@ -52,7 +52,7 @@ static bool extract(dt_unit u, col_kind k, int64_t v, const tz_zone *z, int64_t 
     case COL_DATE: return dt_extract_date(u, (int32_t)v, out);
     case COL_TIME: return dt_extract_time(u, (int32_t)v, out);
     case COL_TIMESTAMP: return dt_extract_timestamp(u, v, out);
-    case COL_TIMESTAMP_LTZ: return dt_extract_timestamp(u, u == DT_U_EPOCH ? v : v + zone_offset_us(z, v), out);
+    case COL_TIMESTAMP_LTZ: return dt_extract_timestamp(u, v + zone_offset_us(z, v), out); /* EPOCH too, as in Flink */
     case COL_INTERVAL_MONTH: return dt_extract_interval_month(u, (int32_t)v, out);
     case COL_INTERVAL_DAY: return dt_extract_interval_day(u, v, out);
     default: return false;
