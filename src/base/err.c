@@ -3,8 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Where callers that do not want to know pass NULL: the class must survive the hints that follow. */
+static _Thread_local fz_error unwanted;
+
 fz_status fz_fail(fz_error *err, fz_status cls, const char *code, const char *fmt, ...) {
-    if (!err) return cls;
+    if (!err) err = &unwanted;
     memset(err, 0, sizeof *err);
     err->cls = cls;
     snprintf(err->code, sizeof err->code, "%s", code);
@@ -17,7 +20,7 @@ fz_status fz_fail(fz_error *err, fz_status cls, const char *code, const char *fm
 
 #define FILL(field)                                          \
     do {                                                     \
-        if (!err) return FZ_FATAL;                           \
+        if (!err) err = &unwanted;                           \
         va_list ap;                                          \
         va_start(ap, fmt);                                   \
         vsnprintf(err->field, sizeof err->field, fmt, ap);   \
@@ -29,14 +32,14 @@ fz_status fz_detail(fz_error *err, const char *fmt, ...) { FILL(detail); }
 fz_status fz_hint(fz_error *err, const char *fmt, ...) { FILL(hint); }
 
 fz_status fz_at(fz_error *err, int line, int column) {
-    if (!err) return FZ_FATAL;
+    if (!err) err = &unwanted;
     err->line = line;
     err->column = column;
     return err->cls;
 }
 
 fz_status fz_context(fz_error *err, const char *fmt, ...) {
-    if (!err) return FZ_FATAL;
+    if (!err) err = &unwanted;
     char prefix[sizeof err->message], joined[sizeof err->message * 2 + 3];
     va_list ap;
     va_start(ap, fmt);

@@ -35,7 +35,7 @@ typedef struct fz_error {
 
 /* Fills err (may be NULL) and returns cls, so that a function can `return fz_fail(...)`. Clears detail, hint and position. */
 fz_status fz_fail(fz_error *err, fz_status cls, const char *code, const char *fmt, ...) FZ_PRINTF(4, 5);
-/* Adds detail, hint or position to an error that fz_fail filled. Each returns err->cls (FZ_FATAL when err is NULL). */
+/* Adds detail, hint or position to an error that fz_fail filled. Each returns err->cls; with NULL the class of this thread's last fz_fail(NULL, ...). */
 fz_status fz_detail(fz_error *err, const char *fmt, ...) FZ_PRINTF(2, 3);
 fz_status fz_hint(fz_error *err, const char *fmt, ...) FZ_PRINTF(2, 3);
 fz_status fz_at(fz_error *err, int line, int column);

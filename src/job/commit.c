@@ -84,6 +84,13 @@ static void remove_written(const try_state *t, const ice_append_result *r) {
     }
 }
 
+/* Manifests of this commit that a merge made superfluous: no snapshot names them. */
+static void remove_unused(const try_state *t, const ice_append_result *r) {
+    fz_error e;
+    for (uint32_t i = 0; i < r->n_unused && !t->ever_unknown; i++)
+        if (fio_delete(r->unused[i], &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "commit.orphan", &e);
+}
+
 static fz_status write_commit(try_state *t, const cat_table *base, const job_lineage *l, fz_error *err) {
     job_position *positions;
     uint32_t n = merge_positions(t, l, &positions);
@@ -108,8 +115,9 @@ static fz_status write_commit(try_state *t, const cat_table *base, const job_lin
         cat_table *next = NULL;
         rc = cat_commit(t->s->catalog, base, &r.changes, &next, err);
         cat_table_free(next);
-        ice_changes_free(&r.changes);
     }
+    ice_changes_free(&r.changes);
+    if (rc == FZ_OK) remove_unused(t, &r);
     if (rc == FZ_UNKNOWN) t->ever_unknown = true;
     else if (rc != FZ_OK) remove_written(t, &r);
     t->reuse = r.new_manifests;
