@@ -6,6 +6,9 @@
  *  2. A row whose evaluation fails is a reject with code, message and the text of the failing expression; others go on. Only rows that a failing expression really
  *     concerns fail: CASE, AND, OR, COALESCE, IF evaluate their branches on the rows that need them, as Flink does; projections are evaluated on rows that passed the filter.
  *  3. Evaluation on a dictionary fails only for rows that use the entry.
+ *  4. Columns of a result may be the input's own vectors, or share their idx arrays: results live as long as the batch they came from.
+ * Codes of rejects: "cast.failed", "not-null", "arithmetic.divide-by-zero", "arithmetic.range", "like.pattern", "array.index", "text.too-large",
+ * "datetime.parse", "datetime.overflow", "datetime.precision", "datetime.unit", "datetime.pattern".
  */
 #ifndef EX_EXEC_H
 #define EX_EXEC_H

@@ -229,7 +229,10 @@ fz_status ex_query_open(const sql_plan *p, const sql_settings *s, const ex_feed 
     fz_arena *a = fz_arena_new();
     ex_query *q = FZ_ANEW(a, ex_query);
     q->a = a;
-    q->settings = s;
+    sql_settings *own = FZ_ANEW(a, sql_settings);
+    if (s) *own = *s;
+    own->time_zone = fz_arena_strdup(a, s && s->time_zone ? s->time_zone : "UTC");
+    q->settings = own;
     if (feed) q->feed = *feed;
     q->skip_bad_rows = skip_bad_rows;
     q->root = new_op(q, p);
