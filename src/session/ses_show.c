@@ -223,6 +223,7 @@ fz_status ses_describe(ses_session *s, const sql_stmt *st, fz_error *err) {
     ses_listing l = {.arena = s->arena, .n_cols = comments ? 7 : 6, .names = names};
     for (uint32_t i = 0; i < def->n_columns; i++) {
         const sql_column *c = &def->columns[i];
+        if (st->like_pattern && like(st->like_pattern, c->name, st->like_any_case) == st->like_negated) continue; /* SHOW COLUMNS */
         fz_buf quoted = {0};
         sql_name_text(&quoted, &(sql_name){.n = 1, .part = {c->name}});
         bool marked = def->watermark_column && strcmp(def->watermark_column, fz_buf_cstr(&quoted)) == 0;

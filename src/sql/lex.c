@@ -1,4 +1,4 @@
-/* Text -> tokens, by the rules of Flink's SQL (Calcite): '...' with '' inside, `...` and "..." as identifiers, X'..', U&'..', line and block comments,
+/* Text -> tokens, by the rules of Flink's SQL (Calcite): '...' with '' inside, `...` and "..." as identifiers, X'..', U&'..', N'..', line and block comments,
  * hints in a comment that begins with a plus sign.
  *
  * Invariants
@@ -11,35 +11,37 @@
 
 /* Reserved words of Flink SQL (Calcite's, and Flink's own): they are no identifiers unless quoted. Sorted. */
 static const char *const reserved[] = {
-    "ABS", "ALL", "ALLOCATE", "ALLOW", "ALTER", "AND", "ANY", "ARE", "ARRAY", "ARRAY_MAX_CARDINALITY", "AS", "ASENSITIVE", "ASOF", "ASYMMETRIC", "AT", "ATOMIC",
-    "AUTHORIZATION", "AVG", "BEGIN", "BEGIN_FRAME", "BEGIN_PARTITION", "BETWEEN", "BIGINT", "BINARY", "BIT", "BLOB", "BOOLEAN", "BOTH", "BUCKETS", "BY", "BYTES",
-    "CALL", "CALLED", "CARDINALITY", "CASCADED", "CASE", "CAST", "CATALOGS", "CEIL", "CEILING", "CHAR", "CHARACTER", "CHARACTER_LENGTH", "CHAR_LENGTH", "CHECK",
-    "CLASSIFIER", "CLOB", "CLOSE", "COALESCE", "COLLATE", "COLLECT", "COLUMN", "COMMENT", "COMMIT", "CONDITION", "CONNECT", "CONSTRAINT", "CONTAINS", "CONTINUOUS",
-    "CONVERT", "CORR", "CORRESPONDING", "COUNT", "COVAR_POP", "COVAR_SAMP", "CREATE", "CROSS", "CUBE", "CUME_DIST", "CURRENT", "CURRENT_CATALOG", "CURRENT_DATE",
-    "CURRENT_DEFAULT_TRANSFORM_GROUP", "CURRENT_PATH", "CURRENT_ROLE", "CURRENT_ROW", "CURRENT_SCHEMA", "CURRENT_TIME", "CURRENT_TIMESTAMP",
-    "CURRENT_TRANSFORM_GROUP_FOR_TYPE", "CURRENT_USER", "CURSOR", "CYCLE", "DATABASES", "DATE", "DAY", "DEALLOCATE", "DEC", "DECIMAL", "DECLARE", "DEFAULT",
-    "DEFINE", "DELETE", "DENSE_RANK", "DEREF", "DESCRIBE", "DETERMINISTIC", "DISALLOW", "DISCONNECT", "DISTINCT", "DISTRIBUTED", "DISTRIBUTION", "DOUBLE", "DROP",
-    "DYNAMIC", "EACH", "ELEMENT", "ELSE", "EMPTY", "END", "END_FRAME", "END_PARTITION", "EQUALS", "ESCAPE", "EVERY", "EXCEPT", "EXEC", "EXECUTE", "EXISTS", "EXP",
-    "EXPLAIN", "EXTEND", "EXTENDED", "EXTERNAL", "EXTRACT", "FALSE", "FETCH", "FILTER", "FIRST_VALUE", "FLOAT", "FLOOR", "FOR", "FOREIGN", "FRAME_ROW", "FREE",
-    "FRESHNESS", "FROM", "FULL", "FUNCTION", "FUNCTIONS", "FUSION", "GET", "GLOBAL", "GRANT", "GROUP", "GROUPING", "GROUPS", "HASH", "HAVING", "HOLD", "HOUR",
-    "IDENTITY", "ILIKE", "IMPORT", "IN", "INDICATOR", "INITIAL", "INNER", "INOUT", "INSENSITIVE", "INSERT", "INT", "INTEGER", "INTERSECT", "INTERSECTION", "INTERVAL",
-    "INTO", "IS", "JOIN", "JSON_ARRAY", "JSON_ARRAYAGG", "JSON_EXISTS", "JSON_OBJECT", "JSON_OBJECTAGG", "JSON_QUERY", "JSON_VALUE", "LAG", "LANGUAGE", "LARGE",
-    "LAST_VALUE", "LATERAL", "LEAD", "LEADING", "LEFT", "LIKE", "LIKE_REGEX", "LIMIT", "LN", "LOCAL", "LOCALTIME", "LOCALTIMESTAMP", "LOWER", "MATCH", "MATCHES",
-    "MATCH_NUMBER", "MATCH_RECOGNIZE", "MATERIALIZED", "MAX", "MEASURES", "MEMBER", "MERGE", "METHOD", "MIN", "MINUS", "MINUTE", "MOD", "MODIFIES", "MODIFY",
-    "MODULE", "MODULES", "MONTH", "MULTISET", "NATIONAL", "NATURAL", "NCHAR", "NCLOB", "NEW", "NEXT", "NO", "NONE", "NORMALIZE", "NOT", "NTH_VALUE", "NTILE",
-    "NULL", "NULLIF", "NUMERIC", "OCCURRENCES_REGEX", "OCTET_LENGTH", "OF", "OFFSET", "OLD", "OMIT", "ON", "ONE", "ONLY", "OPEN", "OR", "ORDER", "OUT", "OUTER",
-    "OVER", "OVERLAPS", "OVERLAY", "PARAMETER", "PARTITION", "PATTERN", "PER", "PERCENT", "PERCENTILE_CONT", "PERCENTILE_DISC", "PERCENT_RANK", "PERIOD", "PERMUTE",
-    "PORTION", "POSITION", "POSITION_REGEX", "POWER", "PRECEDES", "PRECISION", "PREPARE", "PREV", "PRIMARY", "PROCEDURE", "PROCEDURES", "QUALIFY", "RANGE", "RANK",
+    "ABS", "ALL", "ALLOCATE", "ALLOW", "ALTER", "AND", "ANY", "ARE", "ARRAY", "ARRAY_CONCAT_AGG", "ARRAY_MAX_CARDINALITY", "AS", "ASENSITIVE", "ASYMMETRIC", "AT",
+    "ATOMIC", "AUTHORIZATION", "AVG", "BEGIN", "BEGIN_FRAME", "BEGIN_PARTITION", "BETWEEN", "BIGINT", "BINARY", "BIT", "BLOB", "BOOLEAN", "BOTH", "BUCKETS", "BY",
+    "BYTES", "CALL", "CALLED", "CARDINALITY", "CASCADED", "CASE", "CAST", "CATALOGS", "CEIL", "CEILING", "CHAR", "CHARACTER", "CHARACTER_LENGTH", "CHAR_LENGTH",
+    "CHECK", "CLASSIFIER", "CLOB", "CLOSE", "COALESCE", "COLLATE", "COLLECT", "COLUMN", "COMMENT", "COMMIT", "CONDITION", "CONNECT", "CONSTRAINT", "CONTAINS",
+    "CONTINUOUS", "CONVERT", "CORR", "CORRESPONDING", "COUNT", "COVAR_POP", "COVAR_SAMP", "CREATE", "CROSS", "CUBE", "CUME_DIST", "CURRENT", "CURRENT_CATALOG",
+    "CURRENT_DATE", "CURRENT_DEFAULT_TRANSFORM_GROUP", "CURRENT_PATH", "CURRENT_ROLE", "CURRENT_ROW", "CURRENT_SCHEMA", "CURRENT_TIME", "CURRENT_TIMESTAMP",
+    "CURRENT_TRANSFORM_GROUP_FOR_TYPE", "CURRENT_USER", "CURSOR", "CYCLE", "DATABASES", "DATE", "DATETIME", "DATE_TRUNC", "DAY", "DEALLOCATE", "DEC", "DECIMAL",
+    "DECLARE", "DEFAULT", "DEFINE", "DELETE", "DENSE_RANK", "DEREF", "DESCRIBE", "DETERMINISTIC", "DISALLOW", "DISCONNECT", "DISTINCT", "DISTRIBUTED",
+    "DISTRIBUTION", "DOT", "DOUBLE", "DROP", "DYNAMIC", "EACH", "ELEMENT", "ELSE", "EMPTY", "END", "END_FRAME", "END_PARTITION", "EQUALS", "ESCAPE", "EVERY",
+    "EXCEPT", "EXEC", "EXECUTE", "EXISTS", "EXP", "EXPLAIN", "EXTEND", "EXTENDED", "EXTERNAL", "EXTRACT", "FALSE", "FETCH", "FILTER", "FIRST_VALUE", "FLOAT",
+    "FLOOR", "FOR", "FOREIGN", "FRAME_ROW", "FREE", "FRESHNESS", "FRIDAY", "FROM", "FULL", "FUNCTION", "FUNCTIONS", "FUSION", "GET", "GLOBAL", "GRANT", "GROUP",
+    "GROUPING", "GROUPS", "GROUP_CONCAT", "HASH", "HAVING", "HOLD", "HOUR", "IDENTITY", "ILIKE", "IMPORT", "IN", "INCLUDE", "INDICATOR", "INITIAL", "INNER",
+    "INOUT", "INSENSITIVE", "INSERT", "INT", "INTEGER", "INTERSECT", "INTERSECTION", "INTERVAL", "INTO", "IS", "JOIN", "JSON_ARRAY", "JSON_ARRAYAGG", "JSON_EXISTS",
+    "JSON_OBJECT", "JSON_OBJECTAGG", "JSON_QUERY", "JSON_VALUE", "LAG", "LANGUAGE", "LARGE", "LAST_VALUE", "LATERAL", "LEAD", "LEADING", "LEFT", "LIKE",
+    "LIKE_REGEX", "LIMIT", "LN", "LOCAL", "LOCALTIME", "LOCALTIMESTAMP", "LOWER", "MATCH", "MATCHES", "MATCH_NUMBER", "MATCH_RECOGNIZE", "MATERIALIZED", "MAX",
+    "MEASURES", "MEMBER", "MERGE", "METHOD", "MIN", "MINUS", "MINUTE", "MOD", "MODEL", "MODELS", "MODIFIES", "MODIFY", "MODULE", "MODULES", "MONDAY", "MONTH",
+    "MULTISET", "NATIONAL", "NATURAL", "NCHAR", "NCLOB", "NEW", "NEXT", "NO", "NONE", "NORMALIZE", "NOT", "NTH_VALUE", "NTILE", "NULL", "NULLIF", "NUMERIC",
+    "OCCURRENCES_REGEX", "OCTET_LENGTH", "OF", "OFFSET", "OLD", "OMIT", "ON", "ONE", "ONLY", "OPEN", "OR", "ORDER", "OUT", "OUTER", "OVER", "OVERLAPS", "OVERLAY",
+    "PARAMETER", "PARTITION", "PATTERN", "PER", "PERCENT", "PERCENTILE_CONT", "PERCENTILE_DISC", "PERCENT_RANK", "PERIOD", "PERMUTE", "PIVOT", "PORTION",
+    "POSITION", "POSITION_REGEX", "POWER", "PRECEDES", "PRECISION", "PREPARE", "PREV", "PRIMARY", "PROCEDURE", "PROCEDURES", "QUALIFY", "QUARTERS", "RANGE", "RANK",
     "RAW", "READS", "REAL", "RECURSIVE", "REF", "REFERENCES", "REFERENCING", "REFRESH", "REFRESH_MODE", "REGR_AVGX", "REGR_AVGY", "REGR_COUNT", "REGR_INTERCEPT",
-    "REGR_R2", "REGR_SLOPE", "REGR_SXX", "REGR_SXY", "REGR_SYY", "RELEASE", "RENAME", "RESET", "RESULT", "RESUME", "RETURN", "RETURNS", "REVOKE", "RIGHT",
-    "ROLLBACK", "ROLLUP", "ROW", "ROWS", "ROW_NUMBER", "RUNNING", "SAVEPOINT", "SCALA", "SCOPE", "SCROLL", "SEARCH", "SECOND", "SEEK", "SELECT", "SENSITIVE",
-    "SESSION_USER", "SET", "SHOW", "SIMILAR", "SKIP", "SMALLINT", "SOME", "SPECIFIC", "SPECIFICTYPE", "SQL", "SQLEXCEPTION", "SQLSTATE", "SQLWARNING", "SQRT",
-    "START", "STATIC", "STDDEV_POP", "STDDEV_SAMP", "STREAM", "STRING", "STRUCTURED", "SUBMULTISET", "SUBSET", "SUBSTRING", "SUBSTRING_REGEX", "SUCCEEDS", "SUM",
-    "SUSPEND", "SYMMETRIC", "SYSTEM", "SYSTEM_TIME", "SYSTEM_USER", "TABLE", "TABLES", "TABLESAMPLE", "THEN", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMEZONE_HOUR",
-    "TIMEZONE_MINUTE", "TINYINT", "TO", "TRAILING", "TRANSLATE", "TRANSLATE_REGEX", "TRANSLATION", "TREAT", "TRIGGER", "TRIM", "TRIM_ARRAY", "TRUE", "TRUNCATE",
-    "UESCAPE", "UNION", "UNIQUE", "UNKNOWN", "UNNEST", "UPDATE", "UPPER", "UPSERT", "USE", "USER", "USING", "VALUE", "VALUES", "VALUE_OF", "VARBINARY", "VARCHAR",
-    "VARYING", "VAR_POP", "VAR_SAMP", "VERSIONING", "VIEWS", "WATERMARK", "WATERMARKS", "WHEN", "WHENEVER", "WHERE", "WIDTH_BUCKET", "WINDOW", "WITH", "WITHIN",
-    "WITHOUT", "YEAR"};
+    "REGR_R2", "REGR_SLOPE", "REGR_SXX", "REGR_SXY", "REGR_SYY", "RELEASE", "RENAME", "RESET", "RESULT", "RESUME", "RETURN", "RETURNS", "REVOKE", "RIGHT", "RLIKE",
+    "ROLLBACK", "ROLLUP", "ROW", "ROWS", "ROW_NUMBER", "RUNNING", "SATURDAY", "SAVEPOINT", "SCALA", "SCOPE", "SCROLL", "SEARCH", "SECOND", "SEEK", "SELECT",
+    "SENSITIVE", "SEPARATOR", "SESSION_USER", "SET", "SHOW", "SIMILAR", "SKIP", "SMALLINT", "SOME", "SPECIFIC", "SPECIFICTYPE", "SQL", "SQLEXCEPTION", "SQLSTATE",
+    "SQLWARNING", "SQRT", "START", "STATEMENT", "STATIC", "STDDEV_POP", "STDDEV_SAMP", "STREAM", "STRING", "STRING_AGG", "SUBMULTISET", "SUBSET", "SUBSTRING",
+    "SUBSTRING_REGEX", "SUCCEEDS", "SUM", "SUNDAY", "SUSPEND", "SYMMETRIC", "SYSTEM", "SYSTEM_TIME", "SYSTEM_USER", "TABLE", "TABLES", "TABLESAMPLE", "THEN",
+    "THURSDAY", "TIME", "TIMESTAMP", "TIMESTAMP_DIFF", "TIMESTAMP_LTZ", "TIMESTAMP_TRUNC", "TIMEZONE_HOUR", "TIMEZONE_MINUTE", "TIME_DIFF", "TIME_TRUNC", "TINYINT",
+    "TO", "TRAILING", "TRANSLATE", "TRANSLATE_REGEX", "TRANSLATION", "TREAT", "TRIGGER", "TRIM", "TRIM_ARRAY", "TRUE", "TRUNCATE", "TUESDAY", "UESCAPE", "UNION",
+    "UNIQUE", "UNKNOWN", "UNNEST", "UNPIVOT", "UPDATE", "UPPER", "UPSERT", "USE", "USER", "USING", "VALUE", "VALUES", "VALUE_OF", "VARBINARY", "VARCHAR", "VARYING",
+    "VAR_POP", "VAR_SAMP", "VERSIONING", "VIEWS", "WATERMARK", "WATERMARKS", "WEDNESDAY", "WEEKS", "WHEN", "WHENEVER", "WHERE", "WIDTH_BUCKET", "WINDOW", "WITH",
+    "WITHIN", "WITHOUT", "YEAR"};
 
 static int compare_words(const void *a, const void *b) { return strcmp((const char *)a, *(const char *const *)b); }
 bool sql_is_reserved(const char *upper) { return bsearch(upper, reserved, sizeof reserved / sizeof *reserved, sizeof *reserved, compare_words) != NULL; }
@@ -154,16 +156,36 @@ static int hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* Behind U&'..' may stand UESCAPE 'c': the character that escapes instead of the backslash. */
+static fz_status escape_clause(lexer *l, char *escape) {
+    lexer before = *l;
+    *escape = '\\';
+    FZ_TRY(skip_blanks(l));
+    if (l->n - l->i < 7 || !fz_sv_ieq((fz_sv){l->s + l->i, 7}, FZ_SV("UESCAPE"))) {
+        l->i = before.i;
+        l->pos = before.pos;
+        return FZ_OK;
+    }
+    step(l, 7);
+    FZ_TRY(skip_blanks(l));
+    char c = at(l, 1);
+    if (at(l, 0) != '\'' || at(l, 2) != '\'' || hex_digit(c) >= 0 || c == '+' || c == '\'' || c == '"' || c <= ' ' || c >= 0x7F)
+        return lex_fail(l, l->pos, "UESCAPE takes one character in single quotes that is no hexadecimal digit, plus sign, quote or blank", NULL);
+    *escape = c;
+    step(l, 3);
+    return FZ_OK;
+}
+
 /* U&'..': \XXXX and \+XXXXXX are code points, \\ is a backslash. */
-static fz_status unfold_unicode(lexer *l, const sql_token *t, fz_buf *b, fz_buf *out) {
+static fz_status unfold_unicode(lexer *l, const sql_token *t, char escape, fz_buf *b, fz_buf *out) {
     const char *s = fz_buf_cstr(b);
     for (size_t i = 0; i < b->len;) {
-        if (s[i] != '\\') {
+        if (s[i] != escape) {
             fz_buf_putc(out, s[i++]);
             continue;
         }
-        if (i + 1 < b->len && s[i + 1] == '\\') {
-            fz_buf_putc(out, '\\');
+        if (i + 1 < b->len && s[i + 1] == escape) {
+            fz_buf_putc(out, escape);
             i += 2;
             continue;
         }
@@ -192,16 +214,18 @@ static fz_status unfold_binary(lexer *l, const sql_token *t, fz_buf *b, fz_buf *
     return FZ_OK;
 }
 
-/* A string that may be continued by another one on a later line, as SQL has it. prefix: 0, 'U' or 'X'. */
+/* A string literal. prefix: 0, 'U' (U&), 'X' or 'N'. */
 static fz_status lex_string(lexer *l, char prefix) {
     sql_token *t = push(l, prefix == 'X' ? TK_BINARY : TK_STRING);
-    step(l, prefix == 'U' ? 2 : prefix == 'X' ? 1 : 0);
+    step(l, prefix == 'U' ? 2 : prefix ? 1 : 0);
     fz_buf raw = {0}, folded = {0};
     fz_status rc = quoted(l, '\'', prefix == 'X' ? "binary literal" : "string literal", &raw);
-    if (rc == FZ_OK && prefix == 'U') rc = unfold_unicode(l, t, &raw, &folded);
+    char escape = '\\';
+    if (rc == FZ_OK && prefix == 'U') rc = escape_clause(l, &escape);
+    if (rc == FZ_OK && prefix == 'U') rc = unfold_unicode(l, t, escape, &raw, &folded);
     if (rc == FZ_OK && prefix == 'X') rc = unfold_binary(l, t, &raw, &folded);
     if (rc == FZ_OK) {
-        const fz_buf *b = prefix ? &folded : &raw;
+        const fz_buf *b = prefix == 'U' || prefix == 'X' ? &folded : &raw;
         set_text(l, t, b->len ? (const char *)b->data : "", b->len);
         t->to = (uint32_t)l->i;
     }
@@ -284,6 +308,7 @@ static fz_status lex_one(lexer *l) {
     char c = at(l, 0), d = at(l, 1);
     if (c == '\'') return lex_string(l, 0);
     if ((c == 'x' || c == 'X') && d == '\'') return lex_string(l, 'X');
+    if ((c == 'n' || c == 'N') && d == '\'') return lex_string(l, 'N');
     if ((c == 'u' || c == 'U') && d == '&' && at(l, 2) == '\'') return lex_string(l, 'U');
     if (c == '`' || c == '"') return lex_quoted_ident(l, c);
     if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)d))) {

@@ -210,6 +210,12 @@ fz_status parse_options(parser *p, uint32_t *n, fz_pair **out) {
     fz_pair *v = NULL;
     uint32_t count = 0, cap = 0;
     FZ_TRY(need_op(p, "("));
+    if (tk_op(p->t, ")")) { /* none at all */
+        p->t++;
+        *n = 0;
+        *out = NULL;
+        return FZ_OK;
+    }
     do {
         if (count == cap) {
             uint32_t more = cap ? cap * 2 : 8;
@@ -219,11 +225,12 @@ fz_status parse_options(parser *p, uint32_t *n, fz_pair **out) {
         fz_pair *o = &v[count];
         *o = (fz_pair){.line = p->t->pos.line, .column = p->t->pos.column};
         FZ_TRY(need_string(p, "an option's key in single quotes", &o->key));
-        for (uint32_t i = 0; i < count; i++)
-            if (strcmp(v[i].key, o->key) == 0) return fail_at(p, (sql_pos){o->line, o->column}, "option '%.200s' is given twice", o->key);
         FZ_TRY(need_op(p, "="));
         FZ_TRY(need_string(p, "the option's value in single quotes", &o->value));
-        count++;
+        uint32_t at = 0; /* given twice: the last one counts, as in Flink */
+        while (at < count && strcmp(v[at].key, o->key) != 0) at++;
+        if (at < count) v[at] = *o;
+        else count++;
     } while (take_op(p, ","));
     *n = count;
     *out = v;

@@ -7,9 +7,8 @@ static const char *time_unit(const sql_token *t) {
                                         "WEEK", "MONTH", "QUARTER", "YEAR", "EPOCH", "DECADE", "CENTURY", "MILLENNIUM", NULL};
     if (t->kind != TK_WORD) return NULL;
     const char *w = fz_starts(t->text, "SQL_TSI_") ? t->text + 8 : t->text;
-    size_t n = strlen(w);
     for (int i = 0; units[i]; i++)
-        if (strncmp(units[i], w, strlen(units[i])) == 0 && (n == strlen(units[i]) || strcmp(w + strlen(units[i]), "S") == 0)) return units[i];
+        if (strcmp(units[i], w) == 0) return units[i];
     return NULL;
 }
 

@@ -69,6 +69,7 @@ fz_status parse_primary(parser *p, sql_expr **out) FZ_MUST_USE;
 fz_status parse_call(parser *p, sql_expr **out) FZ_MUST_USE;             /* at NAME ( */
 fz_status parse_json_call(parser *p, sql_expr **out, bool *found) FZ_MUST_USE; /* the same, if it is a JSON function */
 fz_status parse_type(parser *p, const col_type **out) FZ_MUST_USE;       /* with [NOT] NULL */
+fz_status parse_cast_type(parser *p, const col_type **out) FZ_MUST_USE;  /* without it: CAST, RETURNING */
 fz_status parse_query(parser *p, sql_query **out) FZ_MUST_USE;
 bool at_query(const parser *p, uint32_t k);                              /* the k-th token ahead begins a query */
 fz_status parse_options(parser *p, uint32_t *n, fz_pair **out) FZ_MUST_USE; /* ('k' = 'v', ...) */

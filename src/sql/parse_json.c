@@ -33,7 +33,7 @@ static fz_status parse_returning(parser *p, ptr_list *args) {
     const sql_token *first = p->t;
     if (!take_word(p, "RETURNING")) return FZ_OK;
     const col_type *type;
-    FZ_TRY(parse_type(p, &type));
+    FZ_TRY(parse_cast_type(p, &type));
     sql_expr *e = make_symbol(p, "RETURNING", first);
     e->type = type;
     ptr_push(p->a, args, e);

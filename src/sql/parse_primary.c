@@ -3,12 +3,12 @@
 
 /* Reserved words that are names of functions when a parenthesis follows. */
 static const char *const function_words[] = {
-    "ABS", "ARRAY_MAX_CARDINALITY", "AVG", "CARDINALITY", "CEIL", "CEILING", "CHAR", "CHARACTER_LENGTH", "CHAR_LENGTH", "CLASSIFIER", "COALESCE", "COLLECT",
-    "CONVERT", "CORR", "COUNT", "COVAR_POP", "COVAR_SAMP", "CUME_DIST", "DENSE_RANK", "ELEMENT", "EVERY", "EXP", "EXTRACT", "FIRST_VALUE", "FLOOR", "FUSION", "GROUPING", "HOUR",
+    "ABS", "ARRAY_CONCAT_AGG", "ARRAY_MAX_CARDINALITY", "AVG", "CARDINALITY", "CEIL", "CEILING", "CHAR", "CHARACTER_LENGTH", "CHAR_LENGTH", "CLASSIFIER", "COALESCE", "COLLECT",
+    "CONVERT", "CORR", "COUNT", "COVAR_POP", "COVAR_SAMP", "CUME_DIST", "DATE_TRUNC", "DENSE_RANK", "ELEMENT", "EVERY", "EXP", "EXTRACT", "FIRST_VALUE", "FLOOR", "FUSION", "GROUPING", "GROUP_CONCAT", "HOUR",
     "INTERSECTION", "JSON_ARRAY", "JSON_ARRAYAGG", "JSON_EXISTS", "JSON_OBJECT", "JSON_OBJECTAGG", "JSON_QUERY", "JSON_VALUE", "LAG", "LAST_VALUE", "LEAD", "LEFT", "LN",
     "LOWER", "MATCH_NUMBER", "MAX", "MIN", "MINUTE", "MOD", "MONTH", "NTH_VALUE", "NTILE", "NULLIF", "OCTET_LENGTH", "OVERLAY", "PERCENTILE_CONT", "PERCENTILE_DISC", "PERCENT_RANK",
     "POSITION", "POWER", "PREV", "RANK", "REGR_AVGX", "REGR_AVGY", "REGR_COUNT", "REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE", "REGR_SXX", "REGR_SXY", "REGR_SYY", "RIGHT", "ROW_NUMBER",
-    "SECOND", "SOME", "SQRT", "STDDEV_POP", "STDDEV_SAMP", "SUBSTRING", "SUM", "TRANSLATE", "TRIM", "TRUNCATE", "UPPER", "VAR_POP", "VAR_SAMP", "WIDTH_BUCKET", "YEAR", NULL};
+    "SECOND", "SOME", "SQRT", "STDDEV_POP", "STDDEV_SAMP", "STRING_AGG", "SUBSTRING", "SUM", "TIMESTAMP_DIFF", "TIMESTAMP_TRUNC", "TIME_DIFF", "TIME_TRUNC", "TRANSLATE", "TRIM", "TRUNCATE", "UPPER", "VAR_POP", "VAR_SAMP", "WIDTH_BUCKET", "YEAR", NULL};
 
 static const char *const niladic[] = {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_CATALOG", "CURRENT_SCHEMA",
                                       "CURRENT_USER", "CURRENT_ROLE", "CURRENT_PATH", "SESSION_USER", "SYSTEM_USER", "USER", NULL};
@@ -18,6 +18,9 @@ static bool in_list(const sql_token *t, const char *const *list) {
         if (tk_word(t, *list)) return true;
     return false;
 }
+
+static fz_status parse_parens(parser *p, sql_expr **out) FZ_MUST_USE;
+static fz_status parse_column(parser *p, sql_expr **out) FZ_MUST_USE;
 
 /* 'a' LF 'b' is one literal, as in standard SQL. */
 static sql_expr *parse_string(parser *p) {
@@ -61,18 +64,10 @@ static fz_status unit_precision(parser *p) {
     return need_op(p, ")");
 }
 
-/* INTERVAL [sign] 'text' unit [TO unit]: the sign goes into the text. */
-static fz_status parse_interval(parser *p, sql_expr **out) {
-    const sql_token *first = p->t++;
-    bool minus = take_op(p, "-");
-    if (!minus) take_op(p, "+");
-    if (p->t->kind == TK_NUMBER) {
-        fail_expected(p, "the interval's value in single quotes");
-        return fz_hint(p->err, "write INTERVAL '%.40s' ...", p->t->text), FZ_USER;
-    }
-    const char *text, *from, *to = NULL;
-    FZ_TRY(need_string(p, "the interval's value in single quotes", &text));
-    if (!(from = interval_unit(p->t))) return fail_expected(p, "a unit: YEAR, MONTH, DAY, HOUR, MINUTE or SECOND");
+/* The qualifier: unit [TO unit], with precisions. */
+static fz_status parse_qualifier(parser *p, const char **out) {
+    const char *from = interval_unit(p->t), *to = NULL;
+    if (!from) return fail_expected(p, "a unit: YEAR, MONTH, DAY, HOUR, MINUTE or SECOND");
     p->t++;
     FZ_TRY(unit_precision(p));
     if (take_word(p, "TO")) {
@@ -80,12 +75,40 @@ static fz_status parse_interval(parser *p, sql_expr **out) {
         p->t++;
         FZ_TRY(unit_precision(p));
     }
-    if (minus) text = text[0] == '-' ? text + 1 : fz_arena_printf(p->a, "-%s", text);
+    *out = to ? fz_arena_printf(p->a, "%s TO %s", from, to) : from;
+    return FZ_OK;
+}
+
+static fz_status finish_interval(parser *p, const sql_token *first, const char *text, sql_expr **out) {
+    const char *unit = NULL;
+    FZ_TRY(parse_qualifier(p, &unit));
     *out = make_leaf(p, SQL_X_INTERVAL, first);
     (*out)->text = text;
     (*out)->text_len = (uint32_t)strlen(text);
-    (*out)->fn = to ? fz_arena_printf(p->a, "%s TO %s", from, to) : from;
+    (*out)->fn = unit;
     return FZ_OK;
+}
+
+/* INTERVAL (expr) unit, INTERVAL column unit: a number of times the unit. */
+static fz_status parse_interval_times(parser *p, const sql_token *first, bool minus, sql_expr **out) {
+    sql_expr *times, *one;
+    if (tk_op(p->t, "(")) FZ_TRY(parse_parens(p, &times));
+    else FZ_TRY(parse_column(p, &times));
+    FZ_TRY(finish_interval(p, first, minus ? "-1" : "1", &one));
+    return make_binary(p, "*", times, one, out);
+}
+
+/* INTERVAL [sign] 'text' unit [TO unit], where a number may stand for the text: the sign goes into the text. */
+static fz_status parse_interval(parser *p, sql_expr **out) {
+    const sql_token *first = p->t++;
+    const char *text;
+    bool minus = take_op(p, "-");
+    if (!minus) take_op(p, "+");
+    if (tk_op(p->t, "(") || p->t->kind == TK_QUOTED || (p->t->kind == TK_WORD && !p->t->reserved)) return parse_interval_times(p, first, minus, out);
+    if (p->t->kind == TK_NUMBER) text = (p->t++)->text;
+    else FZ_TRY(need_string(p, "the interval's value in single quotes", &text));
+    if (minus) text = text[0] == '-' ? text + 1 : fz_arena_printf(p->a, "-%s", text);
+    return finish_interval(p, first, text, out);
 }
 
 static fz_status parse_cast(parser *p, bool try, sql_expr **out) {
@@ -96,7 +119,7 @@ static fz_status parse_cast(parser *p, bool try, sql_expr **out) {
     FZ_TRY(need_op(p, "("));
     FZ_TRY(parse_expr(p, &e));
     FZ_TRY(need_word(p, "AS"));
-    FZ_TRY(parse_type(p, &type));
+    FZ_TRY(parse_cast_type(p, &type));
     FZ_TRY(need_op(p, ")"));
     ptr_push(p->a, &args, e);
     FZ_TRY(make_call(p, first, NULL, &args, out));
@@ -151,9 +174,9 @@ static fz_status parse_list(parser *p, const char *close, ptr_list *args) {
 static fz_status parse_constructor(parser *p, const char *fn, sql_expr **out) {
     const sql_token *first = p->t++;
     ptr_list args = {0};
-    bool bracket = take_op(p, "[");
-    if (!bracket) FZ_TRY(need_op(p, "("));
-    if (at_query(p, 0)) return fail_unsupported(p, p->t->pos, fz_arena_printf(p->a, "%s of a subquery", fn));
+    bool bracket = strcmp(fn, "ROW") != 0;
+    if (bracket && tk_op(p->t, "(") && at_query(p, 1)) return fail_unsupported(p, p->t->pos, fz_arena_printf(p->a, "%s of a subquery", fn));
+    FZ_TRY(need_op(p, bracket ? "[" : "("));
     FZ_TRY(parse_list(p, bracket ? "]" : ")", &args));
     if (strcmp(fn, "MAP") == 0 && args.n % 2) return fail_at(p, first->pos, "MAP[...] needs pairs of a key and a value");
     return make_call(p, first, fn, &args, out);

@@ -138,6 +138,11 @@ static fz_status parse_show(parser *p, sql_stmt *s) {
     if (take_word(p, "DATABASES")) return s->kind = SQL_S_SHOW_DATABASES, parse_show_tail(p, s, "a catalog's name");
     if (take_word(p, "TABLES")) return s->kind = SQL_S_SHOW_TABLES, parse_show_tail(p, s, "a database's name");
     if (take_word(p, "VIEWS")) return s->kind = SQL_S_SHOW_VIEWS, parse_show_tail(p, s, "a database's name");
+    if (take_word(p, "COLUMNS")) {
+        s->kind = SQL_S_DESCRIBE;
+        if (!tk_word(p->t, "FROM") && !tk_word(p->t, "IN")) return fail_expected(p, "FROM and a table's name");
+        return parse_show_tail(p, s, "a table's name");
+    }
     take_word(p, "USER");
     if (take_word(p, "FUNCTIONS")) return s->kind = SQL_S_SHOW_FUNCTIONS, parse_show_tail(p, s, "a database's name");
     if (p->t->kind != TK_WORD) return fail_expected(p, "CATALOGS, DATABASES, TABLES, VIEWS, FUNCTIONS, CURRENT or CREATE TABLE");

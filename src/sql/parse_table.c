@@ -11,9 +11,10 @@ static fz_status set_primary_key(table_parts *t, sql_pos pos, uint32_t n, const 
     if (t->s->n_pk) return fail_at(t->p, pos, "a table has one PRIMARY KEY");
     t->s->n_pk = n;
     t->s->pk = cols;
-    if (take_words(t->p, "NOT", "ENFORCED")) t->s->pk_not_enforced = true;
-    else if (take_word(t->p, "ENFORCED")) return fail_unsupported(t->p, pos, "an enforced PRIMARY KEY (write NOT ENFORCED)");
-    return FZ_OK;
+    t->s->pk_not_enforced = take_words(t->p, "NOT", "ENFORCED");
+    if (t->s->pk_not_enforced) return FZ_OK;
+    fail_unsupported(t->p, pos, "an enforced PRIMARY KEY");
+    return fz_hint(t->p->err, "write PRIMARY KEY ... NOT ENFORCED"), FZ_USER;
 }
 
 /* [CONSTRAINT name] PRIMARY KEY (a, b) [NOT ENFORCED] */
@@ -101,6 +102,14 @@ static fz_status parse_column_def(table_parts *t) {
 }
 
 static fz_status check_columns(parser *p, const sql_stmt *s) {
+    bool marked = !s->watermark_text || s->like;
+    for (uint32_t i = 0; i < s->n_columns && !marked; i++) {
+        fz_buf b = {0};
+        sql_name_text(&b, &(sql_name){.n = 1, .part = {s->columns[i].name}});
+        marked = strcmp(fz_buf_cstr(&b), s->watermark_column) == 0;
+        fz_buf_free(&b);
+    }
+    if (!marked) return fail_at(p, s->watermark_pos, "WATERMARK names column %.200s, which the table has not", s->watermark_column);
     for (uint32_t i = 0; i < s->n_columns; i++)
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(s->columns[i].name, s->columns[j].name) == 0) return fail_at(p, s->columns[i].pos, "column \"%.200s\" is declared twice", s->columns[i].name);

@@ -4,9 +4,9 @@
 typedef struct type_name { const char *word; col_kind kind; } type_name;
 static const type_name simple_names[] = {
     {"BOOLEAN", COL_BOOLEAN}, {"TINYINT", COL_TINYINT}, {"SMALLINT", COL_SMALLINT}, {"INT", COL_INT}, {"INTEGER", COL_INT}, {"BIGINT", COL_BIGINT},
-    {"FLOAT", COL_FLOAT}, {"REAL", COL_FLOAT}, {"DOUBLE", COL_DOUBLE}, {"DATE", COL_DATE}, {"NULL", COL_NULL}, {NULL, COL_NULL}};
+    {"FLOAT", COL_FLOAT}, {"DOUBLE", COL_DOUBLE}, {"DATE", COL_DATE}, {"NULL", COL_NULL}, {NULL, COL_NULL}};
 
-static const char *const refused[] = {"MULTISET", "RAW", "STRUCTURED", "GEOMETRY", "VARIANT", "DESCRIPTOR", "CLOB", "BLOB", "BIT", "NCHAR", "NCLOB", NULL};
+static const char *const refused[] = {"MULTISET", "RAW", "STRUCTURED", "GEOMETRY", "VARIANT", "DESCRIPTOR", "CLOB", "BLOB", "BIT", "NCHAR", "NCLOB", "REAL", NULL};
 
 /* "(n)", if there is one; else dflt. */
 static fz_status length_arg(parser *p, int32_t dflt, int32_t min, int32_t max, const char *what, int32_t *out) {
@@ -118,7 +118,6 @@ static fz_status parse_row_type(parser *p, const col_type **out) {
         *f = (col_field){0};
         FZ_TRY(need_ident(p, "the name of a field", &f->name));
         FZ_TRY(parse_type(p, &f->type));
-        take_word(p, "COMMENT");
         if (p->t->kind == TK_STRING) FZ_TRY(need_string(p, "a comment", &f->comment));
     } while (take_op(p, ","));
     *out = col_row(p->a, fields, n, true);
@@ -182,18 +181,22 @@ static void nullability(parser *p, const col_type **t) {
     else take_word(p, "NULL");
 }
 
-fz_status parse_type(parser *p, const col_type **out) {
+/* The standard's suffix form: INT ARRAY. bare: without [NOT] NULL at the end. */
+static fz_status parse_with_suffix(parser *p, bool bare, const col_type **out) {
     FZ_TRY(enter(p));
     FZ_TRY(parse_bare_type(p, out));
-    nullability(p, out);
-    for (uint32_t n = 0; take_word(p, "ARRAY"); n++) { /* the standard's suffix form: INT ARRAY */
+    if (!bare) nullability(p, out);
+    for (uint32_t n = 0; take_word(p, "ARRAY"); n++) {
         if (n + p->depth > FZ_MAX_SQL_DEPTH) return fail_at(p, p->t->pos, "nested more than %d levels deep", FZ_MAX_SQL_DEPTH);
         *out = col_array(p->a, *out, true);
-        nullability(p, out);
+        if (!bare) nullability(p, out);
     }
     p->depth--;
     return FZ_OK;
 }
+
+fz_status parse_type(parser *p, const col_type **out) { return parse_with_suffix(p, false, out); }
+fz_status parse_cast_type(parser *p, const col_type **out) { return parse_with_suffix(p, true, out); }
 
 fz_status sql_parse_type(fz_arena *a, const char *text, const col_type **out, fz_error *err) {
     parser p;

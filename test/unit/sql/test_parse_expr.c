@@ -101,6 +101,14 @@ static void test_forms(void **state) {
     text_is("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()");
     text_is("X'4a4B'", "X'4A4B'");
     text_is("U&'\\65E5\\+00672C\\\\'", "'日本\\'");
+    text_is("U&'x!0041!!' UESCAPE '!'", "'xA!'");
+    text_is("N'x'", "'x'");
+    text_is("INTERVAL 1.5 SECOND", "INTERVAL '1.5' SECOND");
+    text_is("INTERVAL -1 DAY", "INTERVAL '-1' DAY");
+    text_is("INTERVAL a DAY", "(a * INTERVAL '1' DAY)");
+    text_is("INTERVAL -(a + 1) MONTH", "((a + 1) * INTERVAL '-1' MONTH)");
+    text_is("JSON_VALUE(s, '$.a' RETURNING INT NULL ON EMPTY ERROR ON ERROR)", "JSON_VALUE(s, '$.a', RETURNING, NULL ON EMPTY, ERROR ON ERROR)");
+    text_is("DATE_TRUNC(a)", "DATE_TRUNC(a)");
     text_is("'a'\n'b'", "'ab'");
     text_is("'it''s'", "'it''s'");
     text_is("`sel``ect`.\"fr\"\"om\"", "`sel``ect`.`fr\"om`");
@@ -128,7 +136,12 @@ static void test_errors(void **state) {
     fails("CAST(a AS DECIMAL(39, 0))", "sql.syntax", 19, "between 1 and 38");
     fails("CAST(a AS MULTISET<INT>)", "sql.unsupported", 11, "MULTISET");
     fails("CAST(a AS blob_x)", "sql.syntax", 11, "expected a type");
-    fails("INTERVAL 1 DAY", "sql.syntax", 10, "single quotes");
+    fails("INTERVAL DAY", "sql.syntax", 10, "single quotes");
+    fails("CAST(a AS INT NOT NULL)", "sql.syntax", 15, "NOT");
+    fails("CAST(a AS REAL)", "sql.unsupported", 11, "REAL");
+    fails("U&'!0041' UESCAPE 'a'", "sql.syntax", 19, "UESCAPE");
+    fails("ARRAY(1)", "sql.syntax", 6, "[");
+    fails("TIMESTAMPADD(DAYS, 1, d)", "sql.syntax", 14, "time unit");
     fails("X'4a4'", "sql.syntax", 1, "even number");
     fails("EXTRACT(fortnight FROM t)", "sql.syntax", 9, "time unit");
     fails("a.b.c(1)", "sql.unsupported", 1, "qualified");

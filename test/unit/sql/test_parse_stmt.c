@@ -115,7 +115,13 @@ static void test_create_table(void **state) {
     fails("CREATE TABLE t (a INT, value STRING)", "sql.syntax", 1, 24, "\"value\"");
     fails("CREATE TABLE t (a INT, a STRING)", "sql.syntax", 1, 24, "twice");
     fails("CREATE TABLE t (a INT, PRIMARY KEY (b) NOT ENFORCED)", "sql.syntax", 1, 1, "\"b\"");
-    fails("CREATE TABLE t (a INT) WITH ('k'='1', 'k'='2')", "sql.syntax", 1, 39, "twice");
+    s = parse("CREATE TABLE t (a INT) WITH ('k'='1', 'l'='3', 'k'='2')"); /* the last one counts */
+    assert_int_equal(s->n_options, 2);
+    assert_string_equal(fz_pair_get(s->options, s->n_options, "k"), "2");
+    assert_int_equal(parse("CREATE TABLE t (a INT) WITH ()")->n_options, 0);
+    fails("CREATE TABLE t (a INT, PRIMARY KEY (a))", "sql.unsupported", 1, 24, "enforced");
+    fails("CREATE TABLE t (a INT, WATERMARK FOR b AS b)", "sql.syntax", 1, 24, "WATERMARK");
+    fails("CREATE TABLE t (a ROW<x INT COMMENT 'c'>)", "sql.syntax", 1, 29, "COMMENT");
     fails("CREATE TABLE t AS SELECT 1", "sql.unsupported", 1, 16, "AS SELECT");
     fails("CREATE TABLE t (a INT) DISTRIBUTED BY (a) INTO 4 BUCKETS", "sql.unsupported", 1, 24, "DISTRIBUTED");
     fails("CREATE TABLE t (a INT", "sql.syntax", 1, 22, "the end of the statement");
@@ -194,7 +200,7 @@ static void test_other_statements(void **state) {
         {"SHOW DATABASES FROM c NOT LIKE 'x'", SQL_S_SHOW_DATABASES}, {"SHOW VIEWS", SQL_S_SHOW_VIEWS}, {"SHOW CREATE TABLE t", SQL_S_SHOW_CREATE_TABLE},
         {"SHOW CREATE VIEW t", SQL_S_SHOW_CREATE_VIEW}, {"SHOW CURRENT CATALOG", SQL_S_SHOW_CURRENT_CATALOG}, {"SHOW CURRENT DATABASE", SQL_S_SHOW_CURRENT_DATABASE},
         {"SHOW FUNCTIONS", SQL_S_SHOW_FUNCTIONS}, {"DESC EXTENDED t", SQL_S_DESCRIBE}, {"DESCRIBE a.b.c", SQL_S_DESCRIBE}, {"EXPLAIN PLAN FOR SELECT 1", SQL_S_EXPLAIN},
-        {"EXPLAIN INSERT INTO t SELECT 1", SQL_S_EXPLAIN}, {"quit;", SQL_S_QUIT}, {"EXIT", SQL_S_QUIT}, {"HELP", SQL_S_HELP}, {"CLEAR", SQL_S_CLEAR}, {"(SELECT 1)", SQL_S_SELECT}};
+        {"EXPLAIN INSERT INTO t SELECT 1", SQL_S_EXPLAIN}, {"SHOW COLUMNS FROM t LIKE 'a%'", SQL_S_DESCRIBE}, {"quit;", SQL_S_QUIT}, {"EXIT", SQL_S_QUIT}, {"HELP", SQL_S_HELP}, {"CLEAR", SQL_S_CLEAR}, {"(SELECT 1)", SQL_S_SELECT}};
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) assert_int_equal(parse(t[i].text)->kind, t[i].kind);
     fails("ALTER TABLE t RENAME TO u", "sql.unsupported", 1, 1, "ALTER TABLE");
     fails("CREATE FUNCTION f AS 'x'", "sql.unsupported", 1, 8, "FUNCTION");
