@@ -94,7 +94,7 @@ static sql_bound *number_literal(sql_bind *b, const sql_expr *e, fz_sv s, fz_err
         double d;
         if (!fz_parse_f64(s, &d) || isinf(d)) goto range;
         col_builder *v = col_builder_new(b->a, col_simple(COL_DOUBLE, false));
-        col_add_f64(v, d);
+        col_add_f64(v, d + 0.0); /* a literal has no negative zero */
         return literal(b, col_simple(COL_DOUBLE, false), v, e->pos, text);
     }
     int64_t n;

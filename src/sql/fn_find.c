@@ -52,7 +52,7 @@ static uint32_t n_infos;
 
 static void fill(void) {
     for (const sql_fn *f = sql_fn_table; f->name && n_infos < sizeof infos / sizeof *infos; f++)
-        if (!f->hidden) infos[n_infos++] = (sql_fn_info){f->name, f->signature, f->doc, f->group, f->kernel != SQL_K_NONE};
+        if (!f->hidden) infos[n_infos++] = (sql_fn_info){f->name, f->signature, f->doc, f->group, f->kernel != SQL_K_NONE || f->form};
 }
 uint32_t sql_functions(const sql_fn_info **out) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -8,6 +8,7 @@
 #define U(n, v, d) {.name = n, .signature = n "(temporal)", .doc = d, .group = "Temporal", .kernel = SQL_K_EXTRACT, .min_args = 1, .max_args = 1, .rule = rule_extract_unit, .variant = v}
 #define A(n, sig, k, lo, hi, d) {.name = n, .signature = sig, .doc = d, .group = "Aggregate", .kernel = SQL_K_##k, .min_args = lo, .max_args = hi, .rule = rule_aggregate, .aggregate = true}
 #define NO(g, n, sig, d) {.name = n, .signature = sig, .doc = d, .group = g, .min_args = 0, .max_args = -1}
+#define FORM(g, n, sig, d) {.name = n, .signature = sig, .doc = d, .group = g, .min_args = 0, .max_args = -1, .form = true}
 #define NO_OP(n, sig) {.name = n, .signature = sig, .doc = "", .group = "Operators", .min_args = 0, .max_args = -1, .hidden = true}
 #define NO_AGG(n, sig, d) {.name = n, .signature = sig, .doc = d, .group = "Aggregate", .min_args = 0, .max_args = -1, .aggregate = true}
 
@@ -134,6 +135,11 @@ const sql_fn sql_fn_table[] = {
     R("Conditional", "IFNULL", "IFNULL(a, b)", COALESCE, 2, 2, coalesce, "The first, or the second if it is NULL."),
     R("Conditional", "IF", "IF(condition, a, b)", CASE, 3, 3, if, "a if the condition is TRUE, else b."),
     R("Conditional", "GREATEST", "GREATEST(a, ...)", GREATEST, 1, -1, greatest, "The greatest; NULL if one is NULL."), R("Conditional", "LEAST", "LEAST(a, ...)", LEAST, 1, -1, greatest, "The least; NULL if one is NULL."),
+    FORM("Conditional", "CASE WHEN", "CASE [value] WHEN a THEN b ... [ELSE c] END", "The result of the first WHEN that is TRUE (or equal to the value)."),
+    FORM("Type conversion", "CAST", "CAST(value AS type)", "The value as another type; a value that cannot be cast fails its row."),
+    FORM("Type conversion", "TRY_CAST", "TRY_CAST(value AS type)", "The value as another type; NULL if it cannot be cast."),
+    FORM("Temporal", "DATE", "DATE 'yyyy-MM-dd'", "A date."), FORM("Temporal", "TIME", "TIME 'HH:mm:ss[.SSS]'", "A time."), FORM("Temporal", "TIMESTAMP", "TIMESTAMP 'yyyy-MM-dd HH:mm:ss[.SSS]'", "A timestamp."),
+    FORM("Temporal", "INTERVAL", "INTERVAL '1 02' DAY TO HOUR", "A period: YEAR TO MONTH or DAY TO SECOND and parts of them."),
     R("Type conversion", "TYPEOF", "TYPEOF(value)", NOT, 1, 2, typeof, "Text of the value's type."),
     R("Value construction", "ROW", "ROW(a, ...)", ROW, 1, -1, row, "A row of the values."), R("Value construction", "ARRAY", "ARRAY[a, ...]", ARRAY, 0, -1, array, "An array of the values."),
     R("Value construction", "MAP", "MAP[key, value, ...]", MAP, 0, -1, map, "A map of the pairs."),

@@ -2,7 +2,7 @@
  *
  * Invariants
  *  1. Names are upper case and unique; operators and special forms stand in the table by their names in the tree (ast.h).
- *  2. kernel says what runs; SQL_K_NONE: the function is known but not available.
+ *  2. kernel says what runs; SQL_K_NONE: the function is known but not available (forms of the grammar aside).
  *  3. The kernel numbers are the only bond between this room and the one that executes.
  */
 #ifndef SQL_FN_H
@@ -77,6 +77,7 @@ struct sql_fn {
     int16_t variant;        /* meaning is the kernel's */
     bool aggregate;
     bool volatile_;         /* another value for each row: never shared, folded or taken from a dictionary */
+    bool form;              /* a form of the grammar that is no call in the tree (CAST, literals): listed, never looked up */
     bool hidden;            /* an operator or an inner form: not listed among functions */
 };
 extern const sql_fn sql_fn_table[]; /* ends with a NULL name */
