@@ -57,6 +57,11 @@ static bool tail_ok(const uint8_t *s, unsigned n) {
     return true;
 }
 
+static inline bool js_three_bytes(const uint8_t *s) {
+    uint32_t w = (uint32_t)s[0] << 16 | (uint32_t)s[1] << 8 | s[2], free_bits = w & 0x0f2000;
+    return (w & 0xf0c0c0) == 0xe08080 && free_bits != 0 && free_bits != 0x0d2000;
+}
+
 bool js_utf8_ok(const uint8_t *s, size_t n) {
     const uint8_t *end = s + n;
     while (s < end) {
@@ -66,6 +71,9 @@ bool js_utf8_ok(const uint8_t *s, size_t n) {
             else s++;
             continue;
         }
+        /* Three bytes at once, as most of Japanese text is: 1110xxxx 10xxxxxx 10xxxxxx, neither overlong nor a surrogate. */
+        while (end - s >= 4 && js_three_bytes(s)) s += 3;
+        if (s == end || *s < 0x80) continue;
         uint8_t c = *s;
         unsigned more = c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : 0;
         if (!more || (size_t)(end - s) <= more || !tail_ok(s + 1, more)) return false;

@@ -16,7 +16,7 @@ struct js_fast {
 };
 
 extern const uint8_t js_escapes[256]; /* what \c stands for; 0: nothing, or \u */
-/* \uXXXX at p (and its second half), written to *at if at is not NULL. NULL: no such, or a lone surrogate. */
+/* \u and four digits at p (and its second half), written to *at if at is not NULL. NULL: no such, or a lone surrogate. */
 const uint8_t *js_unicode_escape(const uint8_t *p, const uint8_t *end, char **at);
 bool js_utf8_ok(const uint8_t *s, size_t n);
 /* Behind the number, literal at p; NULL: it is none. */

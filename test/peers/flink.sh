@@ -49,7 +49,10 @@ io.tmp.dirs: $DIR/tmp
 ${FLINK_CONFIG:-}
 Y
     printf '%s\n' 'rootLogger.level = WARN' 'rootLogger.appenderRef.e.ref = E' 'appender.e.name = E' 'appender.e.type = CONSOLE' 'appender.e.target = SYSTEM_ERR' \
-        'appender.e.layout.type = PatternLayout' 'appender.e.layout.pattern = %d %-5p %c{1} %m%n' >"$DIR/conf/log4j.properties"
+        'appender.e.layout.type = PatternLayout' 'appender.e.layout.pattern = %d %-5p %c{1} %m%n' \
+        'logger.q.name = org.apache.flink.streaming.api.operators.collect.CollectResultFetcher' 'logger.q.level = ERROR' \
+        'logger.h.name = org.apache.flink.runtime.util.HadoopUtils' 'logger.h.level = ERROR' \
+        'logger.n.name = org.apache.hadoop.util.NativeCodeLoader' 'logger.n.level = ERROR' >"$DIR/conf/log4j.properties"
 }
 
 # What Flink's own scripts open of the JDK's modules.

@@ -1,4 +1,5 @@
 /* The format 'json': options, what becomes of each kind of record, dictionaries, and the cases of RFC 8259. */
+#include "decode/json_fast_int.h"
 #include "test_decode.h"
 
 static decoded decode_lines(const fz_pair *opts, size_t n_opts, const col_schema *s, const bool *wanted, const char *const *docs, uint32_t n) {
@@ -249,6 +250,20 @@ static void test_ceilings(void **state) {
     fz_arena_free(a);
 }
 
+/* The fast path's check of UTF-8 against the one of the base room: all that can follow a lead byte, at both alignments of its loop. */
+static void test_utf8(void **state) {
+    (void)state;
+    for (unsigned lead = 0xc0; lead < 0x100; lead++)
+        for (unsigned rest = 0; rest < 0x10000; rest += (rest & 0x3f) == 1 && (rest & 0xc0) == 0x80 ? 0x3d : 1) {
+            uint8_t text[] = {(uint8_t)lead, (uint8_t)(rest >> 8), (uint8_t)rest, 0x80, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'};
+            for (size_t n = 1; n <= 5; n++)
+                if (js_utf8_ok(text, n) != fz_utf8_valid((const char *)text, n)) fail_msg("%02x %04x, %zu bytes", lead, rest, n);
+            memmove(text + 3, text, 3);
+            memcpy(text, "\xe3\x81\x82", 3);
+            if (js_utf8_ok(text, 7) != fz_utf8_valid((const char *)text, 7)) fail_msg("%02x %04x behind another", lead, rest);
+        }
+}
+
 static void test_raw(void **state) {
     (void)state;
     fz_arena *a = fz_arena_new();
@@ -283,6 +298,6 @@ static void test_raw(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),  cmocka_unit_test(test_fates),      cmocka_unit_test(test_unwanted), cmocka_unit_test(test_oversized_and_key),
                                        cmocka_unit_test(test_dictionary), cmocka_unit_test(test_names),      cmocka_unit_test(test_rfc8259),  cmocka_unit_test(test_ceilings),
-                                       cmocka_unit_test(test_raw)};
+                                       cmocka_unit_test(test_utf8),       cmocka_unit_test(test_raw)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void write_file(const char *name, const char *text, size_t n) {
 
 static int setup(void **state) {
     (void)state;
-    strcpy(dir, "/tmp/frazil-test-file-XXXXXX");
+    snprintf(dir, sizeof dir, "/tmp/frazil-test-file-XXXXXX");
     return mkdtemp(dir) ? 0 : 1;
 }
 
