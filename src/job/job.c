@@ -400,7 +400,7 @@ static void read_policies(job *j) {
     j->n_workers = (uint32_t)(n < 1 ? 1 : n > 64 ? 64 : n);
     j->n_writers = j->n_workers;
     j->memory_limit = (size_t)conf_get_i64(c, "memory.limit");
-    j->writer_budget = j->memory_limit * 9 / 20; /* the rest: sources a fifth, batches on their way, the program itself */
+    j->writer_budget = j->memory_limit * 2 / 5; /* the rest: sources a fifth, batches on their way, the program itself */
 }
 
 static job *job_new(const job_spec *spec) {

@@ -1,7 +1,7 @@
 /* A writer shard: open Parquet writers by partition, under one budget. See sink.h.
  *
- * Memory: an open file is an entry of about 120 bytes, its tuple and what its pq_writer holds. When the budget is passed, large writers end a row group
- * (the file stays one file); when only small ones are left, files are closed early.
+ * Memory: an open file is an entry of about 120 bytes, its tuple and what its pq_writer and fio_writer hold. When the budget is passed, pages in progress are
+ * compressed before their time, then large writers end a row group (the file stays one file); when only small ones are left, files are closed early.
  */
 #include "fileio/fileio.h"
 #include "sink/sink_int.h"
@@ -200,7 +200,9 @@ static fz_status finish_file(sink_shard *s, table_files *f, open_file *o, fio_ba
 }
 
 /* Below this a writer is not worth a row group of its own: the file is closed instead. */
-#define LEAST_ROW_GROUP ((size_t)512 * 1024)
+#define LEAST_ROW_GROUP ((size_t)128 * 1024)
+/* Pages in progress of at least this size are compressed early before any row group ends: it costs next to nothing. */
+#define EARLY_PAGE ((size_t)48 * 1024)
 
 static open_file *largest(const sink_shard *s, table_files **of) {
     open_file *best = NULL;
@@ -227,7 +229,19 @@ static fz_status close_from(sink_shard *s, size_t least, size_t target, fz_error
     return FZ_OK;
 }
 
+static fz_status flush_pages(sink_shard *s, size_t target, fz_error *err) {
+    for (uint32_t t = 0; t < s->n_tables; t++)
+        for (uint32_t b = 0; b < s->tables[t].n_buckets; b++)
+            for (open_file *o = s->tables[t].bucket[b]; o && s->bytes > target; o = o->next) {
+                if (o->bytes < EARLY_PAGE) continue;
+                FZ_TRY(pq_writer_flush_pages(o->writer, EARLY_PAGE, s->codec, err));
+                account(s, o);
+            }
+    return FZ_OK;
+}
+
 fz_status sink_shard_shrink(sink_shard *s, size_t target, fz_error *err) {
+    FZ_TRY(flush_pages(s, target, err));
     while (s->bytes > target) {
         table_files *f = NULL;
         open_file *o = largest(s, &f);

@@ -24,7 +24,8 @@ static fz_status options_of(sink_table *t, fz_error *err) {
         return fz_hint(err, "ALTER the table with another engine, or write to a table of its own");
     }
     FZ_TRY(compression_of(m, &t->options, err));
-    t->options.page_size = (size_t)ice_property_i64(m, "write.parquet.page-size-bytes", 1 << 20);
+    /* Java's default is 1 MiB. A page in progress is held raw, one an open file: a quarter of that holds the budget and costs no size that can be measured. */
+    t->options.page_size = (size_t)ice_property_i64(m, "write.parquet.page-size-bytes", 256 << 10);
     t->options.page_rows = (uint32_t)ice_property_i64(m, "write.parquet.page-row-limit", 20000);
     t->options.dict_size = (size_t)ice_property_i64(m, "write.parquet.dict-size-bytes", 2 << 20);
     t->options.row_group_size = (size_t)ice_property_i64(m, "write.parquet.row-group-size-bytes", 128 << 20);
