@@ -12,7 +12,10 @@ static fz_status parse_behavior(parser *p, ptr_list *args, bool *found) {
     *found = true;
     for (int i = 0; words[i] && !what; i++)
         if (take_word(p, words[i])) what = words[i];
-    if (!what && take_word(p, "EMPTY")) what = take_word(p, "ARRAY") ? "EMPTY ARRAY" : take_word(p, "OBJECT") ? "EMPTY OBJECT" : "EMPTY ARRAY";
+    if (!what && take_word(p, "EMPTY")) {
+        what = take_word(p, "ARRAY") ? "EMPTY ARRAY" : take_word(p, "OBJECT") ? "EMPTY OBJECT" : NULL;
+        if (!what) return fail_expected(p, "ARRAY or OBJECT");
+    }
     if (!what && take_word(p, "DEFAULT")) {
         what = "DEFAULT";
         FZ_TRY(parse_expr(p, &dflt));
@@ -82,13 +85,13 @@ static fz_status parse_on_null(parser *p, ptr_list *args) {
     return FZ_OK;
 }
 
-/* JSON_OBJECT([KEY] k VALUE v, ... [NULL | ABSENT ON NULL]); a colon or a comma may stand for VALUE. */
+/* JSON_OBJECT([KEY] k VALUE v, ... [NULL | ABSENT ON NULL]); a colon may stand for VALUE. */
 static fz_status parse_json_object(parser *p, ptr_list *args) {
     if (!tk_op(p->t, ")") && !(tk_word(peek(p, 1), "ON") && tk_word(peek(p, 2), "NULL"))) {
         do {
             if (tk_word(p->t, "KEY") && !tk_word(peek(p, 1), "VALUE") && !tk_op(peek(p, 1), ":")) p->t++;
             FZ_TRY(push_value(p, args));
-            if (!take_word(p, "VALUE") && !take_op(p, ":") && !take_op(p, ",")) return fail_expected(p, "VALUE");
+            if (!take_word(p, "VALUE") && !take_op(p, ":")) return fail_expected(p, "VALUE");
             FZ_TRY(push_value(p, args));
         } while (take_op(p, ","));
     }

@@ -204,7 +204,6 @@ static fz_status parse_insert(parser *p, sql_stmt *s) {
     } else {
         FZ_TRY(need_word(p, "INTO"));
     }
-    take_word(p, "TABLE");
     FZ_TRY(need_name(p, "a table's name", &s->name));
     FZ_TRY(parse_hint(p, &s->hint));
     if (take_word(p, "PARTITION")) FZ_TRY(parse_static_partition(p, s));
@@ -222,7 +221,6 @@ static fz_status parse_statement_set(parser *p, sql_stmt *s) {
         if (!tk_word(p->t, "INSERT")) return fail_expected(p, "INSERT or END");
         FZ_TRY(parse_inner(p, &insert));
         ptr_push(p->a, &v, insert);
-        if (tk_word(p->t, "END")) continue; /* the last semicolon may be left out */
         if (p->t == p->end) return fail_expected(p, "END");
         FZ_TRY(need_op(p, ";"));
     }

@@ -125,7 +125,6 @@ static fz_status check_columns(parser *p, const sql_stmt *s) {
 static fz_status parse_columns(table_parts *t) {
     parser *p = t->p;
     FZ_TRY(need_op(p, "("));
-    if (take_op(p, ")")) return FZ_OK;
     do {
         if (tk_word(p->t, "WATERMARK")) FZ_TRY(parse_watermark(t));
         else if (tk_word(p->t, "PRIMARY") || tk_word(p->t, "CONSTRAINT") || tk_word(p->t, "UNIQUE")) FZ_TRY(parse_constraint(t));
