@@ -216,7 +216,7 @@ fz_status rule_timestampadd(sql_bind *b, sql_bound *call, fz_error *err) {
     if (!bind_is_integer(call->args[1]->type->kind) && call->args[1]->type->kind != COL_NULL) return bind_mismatch(b, call, "the count is a whole number", err);
     call->args[1] = bind_cast(b, call->args[1], col_simple(COL_BIGINT, true));
     if (t->kind == COL_DATE && is_time_unit(unit)) {
-        t = col_sized(b->a, COL_TIMESTAMP, strlen(unit) > 6 ? 3 : 0, 0, t->nullable);
+        t = col_sized(b->a, COL_TIMESTAMP, 6, 0, t->nullable); /* as in Flink, whatever the unit */
         call->args[2] = bind_cast(b, call->args[2], t);
     }
     call->type = col_with_null(b->a, t, bind_any_nullable(call));
