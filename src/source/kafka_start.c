@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { COORDINATOR_TRIES = 10, COORDINATOR_WAIT_MS = 300 };
+
 static fz_status bad_specific(const char *option, const char *text, fz_error *err) {
     fz_fail(err, FZ_USER, "option.invalid", "option '%s': '%s' is not a list of partitions and offsets", option, text);
     return fz_hint(err, "write partition:0,offset:42;partition:1,offset:300");
@@ -156,9 +158,7 @@ void kafka_config_free(kafka_config *c) {
 
 typedef struct numbers { int64_t *low, *high, *timed, *committed; } numbers;
 
-/* Offsets that the group has committed for splits [from, n); -1: none. */
-static fz_status list_committed(kafka_source *k, uint32_t from, int64_t *out, fz_error *err) {
-    uint32_t n = k->base.n_splits - from;
+static rd_kafka_resp_err_t ask_committed(kafka_source *k, uint32_t from, uint32_t n, int64_t *out) {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
     for (uint32_t i = 0; i < n; i++) rd_kafka_topic_partition_list_add(list, k->base.splits[from + i]->topic, k->base.splits[from + i]->partition);
     rd_kafka_resp_err_t e = rd_kafka_committed(k->control, list, 10000);
@@ -167,6 +167,17 @@ static fz_status list_committed(kafka_source *k, uint32_t from, int64_t *out, fz
         out[i] = list->elems[i].offset >= 0 ? list->elems[i].offset : -1;
     }
     rd_kafka_topic_partition_list_destroy(list);
+    return e;
+}
+
+/* Offsets that the group has committed for splits [from, n); -1: none. The group's coordinator may just be moving. */
+static fz_status list_committed(kafka_source *k, uint32_t from, int64_t *out, fz_error *err) {
+    rd_kafka_resp_err_t e = RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int i = 0; i < COORDINATOR_TRIES; i++) {
+        if (i) fz_sleep_ms(COORDINATOR_WAIT_MS);
+        e = ask_committed(k, from, k->base.n_splits - from, out);
+        if (e != RD_KAFKA_RESP_ERR_NOT_COORDINATOR && e != RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE && e != RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS) break;
+    }
     return e ? kafka_request_error(&k->control_client, e, "the committed offsets of the group cannot be read", err) : FZ_OK;
 }
 
