@@ -303,7 +303,7 @@ bool ice_property_bool(const ice_metadata *m, const char *key, bool dflt) {
 }
 
 const ice_snapshot *ice_snapshot_parent(const ice_metadata *m, const ice_snapshot *s, bool *cut) {
-    *cut = false;
+    *cut = s->parent_id == ICE_NONE && s->sequence > 1;
     if (s->parent_id == ICE_NONE) return NULL;
     const ice_snapshot *p = ice_metadata_snapshot(m, s->parent_id);
     *cut = !p;

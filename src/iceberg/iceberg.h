@@ -328,7 +328,7 @@ int64_t ice_property_i64(const ice_metadata *m, const char *key, int64_t dflt); 
 bool ice_property_bool(const ice_metadata *m, const char *key, bool dflt);
 
 /* Lineage. The parent of s: NULL with *cut false at the first snapshot of the table, NULL with *cut true when the parent is no longer listed
- * (expired). Walk: for (s = ice_metadata_current(m); s; s = ice_snapshot_parent(m, s, &cut)). */
+ * (expired), or none is named although s is not the table's first (PyIceberg's expiry takes the parent's id away with the parent). Walk: for (s = ice_metadata_current(m); s; s = ice_snapshot_parent(m, s, &cut)). */
 const ice_snapshot *ice_snapshot_parent(const ice_metadata *m, const ice_snapshot *s, bool *cut);
 bool ice_snapshot_is_ancestor(const ice_metadata *m, int64_t ancestor_id, int64_t of_id); /* of itself too; false when the lineage is cut before */
 

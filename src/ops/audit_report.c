@@ -11,7 +11,8 @@ static void begin_of_proof(audit *x, fz_buf *b) {
     char when[OPS_TIME_TEXT];
     const ice_snapshot *s = x->steps[0].s;
     ops_time_text(s->timestamp_ms, when);
-    if (x->cut)
+    if (x->cut && s->parent_id == ICE_NONE) fz_buf_printf(b, "provable from snapshot %" PRId64 " (%s) on; what was before it has expired", s->id, when);
+    else if (x->cut)
         fz_buf_printf(b, "provable from snapshot %" PRId64 " (%s) on; snapshot %" PRId64 " before it has expired", s->id, when, s->parent_id);
     else fz_buf_printf(b, "provable from the table's first snapshot %" PRId64 " (%s) on", s->id, when);
 }
