@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""Positions in the table decide where reading begins, with a real broker: topics made anew, records gone, starts at latest, new partitions, renamed pipelines, foreign
+commits, rollbacks and expiry by PyIceberg, transactions.
+
+usage: positions.py [CASE...]  by test/e2e/run.sh, which gives it a broker. Cases that need PyIceberg are left out without it."""
+import os, sys, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
+from harness import Broker, Tables, main, require
+
+B = Broker()
+try:
+    import pyiceberg.table, pyarrow
+except ImportError:
+    pyiceberg = None
+
+
+def rows(first, n):
+    return [{"id": i, "host": f"h{i % 3}", "num": str(i)} for i in range(first, first + n)]
+
+
+def put(t, partition, first, n):
+    B.produce(t.name, partition, rows(first, n))
+    return list(range(first, first + n))
+
+
+def setting(name, partitions=1, **kw):
+    kw.setdefault("properties", "'commit.retry.min-wait-ms'='50'")
+    t = Tables(B, f"pos-{name}-{os.getpid()}", **kw)
+    B.topic(t.name, partitions)
+    return t
+
+
+def bounded(t, code=0, settings=None, **kw):
+    return t.run(t.script(t.name, bounded=True, settings=settings, **kw), code=code)
+
+
+def refuses(t, event, *numbers, **kw):
+    text = bounded(t, code=2, **kw)
+    for what in (event, *numbers):
+        require(str(what) in text, f"no {what!r} in\n{text[-2500:]}")
+
+
+# ---- the log is another one ----
+
+def remade_shorter():
+    """Position 100, the new topic has 5: not silence, not a skip."""
+    t = setting("shorter")
+    put(t, 0, 0, 100)
+    bounded(t)
+    B.delete(t.name)
+    B.topic(t.name, 1)
+    put(t, 0, 1000, 5)
+    refuses(t, "positions.beyond-end", t.name, "offset 5", 100)
+    bounded(t, settings={"frazil.positions": "ignore"})
+    t.judge(list(range(100)) + list(range(1000, 1005)))
+    put(t, 0, 1005, 5)
+    bounded(t)
+    t.judge(list(range(100)) + list(range(1000, 1010)))
+
+
+def remade_longer():
+    t = setting("longer")
+    put(t, 0, 0, 20)
+    bounded(t)
+    B.delete(t.name)
+    B.topic(t.name, 1)
+    put(t, 0, 1000, 50)
+    refuses(t, "positions.topic-remade", "offset 19")
+    t.judge(range(20))
+    bounded(t, settings={"frazil.positions": "ignore"})
+    t.judge(list(range(20)) + list(range(1000, 1050)))
+
+
+def remade_while_running():
+    t = setting("running")
+    put(t, 0, 0, 20)
+    j = t.start(t.script(t.name))
+    t.wait_rows(20, job=j)
+    B.delete(t.name)
+    B.topic(t.name, 1)
+    put(t, 0, 1000, 5)
+    code = j.wait(90)
+    require(code == 2, f"exit code {code}\n{j.text()[-2000:]}")
+    t.judge(range(20))
+
+
+def records_gone():
+    """Position 10, records up to 500 deleted, end 1000: stops with the numbers; when told so goes on at 500, never at 1000."""
+    t = setting("gone")
+    put(t, 0, 0, 10)
+    bounded(t)
+    put(t, 0, 10, 990)
+    B.call("delete-records", t.name, 0, 500)
+    refuses(t, "positions.offsets-gone", "wanted offset 10", "earliest is 500", "490 records", source="'properties.auto.offset.reset'='latest',")
+    text = bounded(t, settings={"frazil.lost-offsets": "earliest"}, source="'properties.auto.offset.reset'='latest',")
+    require("lost=490" in text, text[-2000:])
+    t.judge(list(range(10)) + list(range(500, 1000)))
+
+
+def records_gone_while_running():
+    """Retention overtakes a reader that waits: with lost-offsets = earliest it goes on, without it ends."""
+    t = setting("overtaken")
+    put(t, 0, 0, 10)
+    bounded(t)
+    put(t, 0, 10, 90)
+    B.call("delete-records", t.name, 0, 100)
+    put(t, 0, 100, 10)
+    j = t.start(t.script(t.name, settings={"frazil.lost-offsets": "earliest"}))
+    t.wait_rows(20, job=j)
+    j.stop()
+    t.judge(list(range(10)) + list(range(100, 110)))
+
+
+# ---- latest, new partitions ----
+
+def latest_is_a_number():
+    t = setting("latest", 3)
+    for p in range(3):
+        put(t, p, p * 1000, 5)
+    j = t.start(t.script(t.name, "latest-offset"))
+    j.wait_log("event=commit ")
+    require(t.positions() == {0: 5, 1: 5, 2: 5}, f"claimed: {t.positions()}")
+    ids = put(t, 0, 100, 5) + put(t, 1, 1100, 5)
+    t.wait_rows(10, job=j)
+    j.stop()
+    for p in range(3):
+        ids += put(t, p, p * 1000 + 200, 1)
+    t.run(t.script(t.name, "latest-offset", bounded=True))
+    t.judge(ids)
+
+
+def latest_killed_before_the_first_record():
+    t = setting("latest-kill", 2)
+    put(t, 0, 0, 5)
+    j = t.start(t.script(t.name, "latest-offset", interval="10 min"))
+    j.wait_log("event=commit ")  # at once, not after ten minutes
+    j.kill()
+    ids = put(t, 0, 100, 5) + put(t, 1, 1100, 5)
+    t.run(t.script(t.name, "latest-offset", bounded=True))
+    t.judge(ids)
+
+
+def partition_added():
+    """While running, and while stopped, with a start at latest: all its records count."""
+    t = setting("added")
+    put(t, 0, 0, 5)
+    source = "'scan.topic-partition-discovery.interval'='1 s',"
+    script = t.script(t.name, "latest-offset", source=source)
+    j = t.start(script)
+    j.wait_log("event=commit ")
+    ids = put(t, 0, 100, 5)
+    t.wait_rows(5, job=j)
+    B.alter("--alter", "--topic", t.name, "--partitions", "2")
+    ids += put(t, 1, 1000, 10)
+    t.wait_rows(15, job=j, seconds=60)
+    j.stop()
+    B.alter("--alter", "--topic", t.name, "--partitions", "3")
+    ids += put(t, 2, 2000, 10)
+    t.run(t.script(t.name, "latest-offset", bounded=True, source=source))
+    t.judge(ids)
+
+
+# ---- names ----
+
+def renamed_pipeline():
+    t = setting("renamed")
+    ids = put(t, 0, 0, 20)
+    bounded(t, name="old")
+    bounded(t, name="unrelated", inserts=["INSERT INTO c.db.t VALUES (-1, 'x', 1);"])  # the newest other pipeline is not the one that matters
+    ids += put(t, 0, 20, 20)
+    refuses(t, "positions.other-key", "'old'", "position is 20", name="new")
+    bounded(t, name="new", settings={"frazil.positions": "adopt"})
+    t.judge(ids + [-1])
+    ids += put(t, 0, 40, 20)
+    bounded(t, name="new")
+    t.judge(ids + [-1])
+
+
+def positions_ignored():
+    """Rows come twice, as asked; but a failure in the middle does not make them come again."""
+    t = setting("ignored")
+    ids = put(t, 0, 0, 20)
+    bounded(t)
+    bounded(t, settings={"frazil.positions": "ignore"})
+    t.judge(ids * 2)
+    j = t.start(t.script(t.name, settings={"frazil.positions": "ignore"}), "file.fsync:20:eio,file.fsync:32:eio,commit.accepted:2:unknown,commit.accepted:4:unknown")
+    more = []
+    t.wait_rows(60, job=j)
+    for k in range(6):
+        more += put(t, 0, 100 + k * 20, 20)
+        t.wait_rows(60 + len(more), job=j, seconds=60)
+    text = j.stop()
+    require("sink.waiting" in text or "commit.retry" in text, "nothing failed")
+    t.judge(ids * 3 + more)
+
+
+# ---- others change the table ----
+
+def foreign_append():
+    t = setting("foreign")
+    ids = put(t, 0, 0, 20)
+    j = t.start(t.script(t.name))
+    t.wait_rows(20, job=j)
+    schema = t.strange().schema().as_arrow()
+    for k in range(3):
+        t.strange().append(pyarrow.table({"id": [-1 - k], "host": ["f"], "num": [0]}, schema=schema))
+        ids += [-1 - k] + put(t, 0, 100 * (k + 1), 20)
+        t.wait_rows(len(ids), job=j)
+    j.stop()
+    t.strange().append(pyarrow.table({"id": [-9], "host": ["f"], "num": [0]}, schema=schema))
+    ids += [-9] + put(t, 0, 1000, 20)
+    bounded(t)
+    t.judge(ids)
+
+
+def rolled_back_stopped():
+    t = setting("rollback")
+    ids = put(t, 0, 0, 20)
+    bounded(t)
+    first = t.strange().current_snapshot().snapshot_id
+    ids += put(t, 0, 20, 20)
+    bounded(t)
+    rollback(t, first)
+    require(t.count() == 20, "not rolled back")
+    bounded(t)
+    t.judge(ids)
+
+
+def rolled_back_running():
+    """Rows that the rollback took come again; the running job notices at its next commit."""
+    t = setting("rollback-run")
+    ids = put(t, 0, 0, 20)
+    j = t.start(t.script(t.name))
+    t.wait_rows(20, job=j)
+    first = t.strange().current_snapshot().snapshot_id
+    ids += put(t, 0, 20, 20)
+    t.wait_rows(40, job=j)
+    rollback(t, first)
+    ids += put(t, 0, 40, 20)
+    t.wait_rows(60, job=j)
+    require("sink.rewind" in j.stop(), "no rewind was logged")
+    t.judge(ids)
+
+
+def rollback(t, snapshot):
+    from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate
+    for _ in range(10):
+        table = t.strange()
+        try:
+            with table.transaction() as tx:
+                tx._apply((SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot),),
+                          (AssertRefSnapshotId(ref="main", snapshot_id=table.current_snapshot().snapshot_id),))
+            return
+        except Exception as e:
+            last = e
+            time.sleep(0.1)
+    raise last
+
+
+def expire(t, keep_last):
+    ids = [s.snapshot_id for s in sorted(t.strange().snapshots(), key=lambda s: s.sequence_number)]
+    for i in ids[:-keep_last]:
+        t.strange().maintenance.expire_snapshots().by_id(i).commit()
+
+
+def expired_under_foreign():
+    """Our snapshots are expired, a foreign one is current: the mirror counts, since our files are live."""
+    t = setting("expired")
+    ids = put(t, 0, 0, 20)
+    bounded(t)
+    ids += put(t, 0, 20, 20)
+    bounded(t)
+    schema = t.strange().schema().as_arrow()
+    for k in range(2):
+        t.strange().append(pyarrow.table({"id": [-1 - k], "host": ["f"], "num": [0]}, schema=schema))
+        ids.append(-1 - k)
+    expire(t, 1)
+    require(len(t.strange().snapshots()) == 1, "not expired")
+    ids += put(t, 0, 40, 20)
+    bounded(t)
+    t.judge(ids)
+
+
+def expired_while_running():
+    t = setting("expired-run")
+    ids, j = [], t.start(t.script(t.name))
+    for k in range(5):
+        ids += put(t, 0, k * 20, 20)
+        t.wait_rows(len(ids), job=j)
+        expire(t, 1)
+    j.stop()
+    t.judge(ids)
+
+
+def mirror_without_proof():
+    """Ours is expired and its rows are deleted: the mirror proves nothing. Refused; adopt goes on from it; ignore reads anew."""
+    for policy in ("adopt", "ignore"):
+        t = setting(f"unproven-{policy}")
+        put(t, 0, 0, 20)
+        bounded(t)
+        schema = t.strange().schema().as_arrow()
+        t.strange().overwrite(pyarrow.table({"id": [-1], "host": ["f"], "num": [0]}, schema=schema))
+        t.strange().append(pyarrow.table({"id": [-2], "host": ["f"], "num": [0]}, schema=schema))
+        expire(t, 1)
+        put(t, 0, 20, 20)
+        refuses(t, "positions.unproven", "frazil.positions")
+        bounded(t, settings={"frazil.positions": policy})
+        t.judge([-1, -2] + list(range(20 if policy == "adopt" else 0, 40)))
+        put(t, 0, 40, 20)
+        bounded(t)
+        t.judge([-1, -2] + list(range(20 if policy == "adopt" else 0, 60)))
+
+
+def two_sinks_apart():
+    """One sink is behind: each row once in both."""
+    t = setting("apart", tables=("t", "u"))
+    put(t, 0, 0, 20)
+    only = ["INSERT INTO c.db.t SELECT id, TRIM(host), CAST(num AS INT) FROM src;"]
+    bounded(t, inserts=only)
+    put(t, 0, 20, 20)
+    bounded(t)
+    t.judge(range(40))
+    t.judge(range(40), "u")
+
+
+# ---- transactions ----
+
+def markers_at_the_end():
+    """A record, one in a transaction, its marker: the position is 3, and the bounded run ends."""
+    t = setting("markers")
+    B.call("txn", t.name, 0, "plain", "commit")
+    bounded(t)
+    require(t.positions() == {0: 3}, f"positions {t.positions()}")
+    require("read 2" in t.audit(), t.audit())
+
+
+def aborted_between():
+    t = setting("aborted")
+    B.call("txn", t.name, 0, "commit", "abort", "commit")
+    bounded(t)
+    audit = t.audit()
+    require("read 2" in audit, audit)
+
+
+CASES = {f.__name__: f for f in (remade_shorter, remade_longer, remade_while_running, records_gone, records_gone_while_running, latest_is_a_number,
+                                 latest_killed_before_the_first_record, partition_added, renamed_pipeline, positions_ignored, two_sinks_apart, markers_at_the_end, aborted_between)}
+if pyiceberg:
+    CASES.update({f.__name__: f for f in (foreign_append, rolled_back_stopped, rolled_back_running, expired_under_foreign, expired_while_running, mirror_without_proof)})
+else:
+    print("left out (no PyIceberg): foreign commits, rollbacks, expiry")
+main(CASES)
