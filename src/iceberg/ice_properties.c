@@ -18,7 +18,7 @@ const fz_option ice_table_properties[] = {
     USED("write.parquet.compression-codec", FZ_OPT_ENUM, "zstd", "zstd|snappy|gzip|lz4|lz4_raw|uncompressed", "Compression of Parquet pages. New tables store zstd."),
     USED("write.parquet.compression-level", FZ_OPT_INT, NULL, NULL, "Compression level; unset: 3 for zstd, 6 for gzip."),
     USED("write.parquet.row-group-size-bytes", FZ_OPT_INT, "134217728", NULL, "Target size of a row group."),
-    USED("write.parquet.page-size-bytes", FZ_OPT_INT, "1048576", NULL, "Target size of a data page before compression."),
+    USED("write.parquet.page-size-bytes", FZ_OPT_INT, "262144", NULL, "Target size of a data page before compression. Java's default is 1 MiB; the smaller one holds memory down."),
     USED("write.parquet.page-row-limit", FZ_OPT_INT, "20000", NULL, "Most rows of a data page."),
     USED("write.parquet.dict-size-bytes", FZ_OPT_INT, "2097152", NULL, "Most bytes of a dictionary page; beyond it a column falls back to plain pages."),
     IDLE("write.parquet.row-group-check-min-record-count", FZ_OPT_INT, "100", "Records between two checks of the row group's size.", "Sizes are known at each batch."),

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# fuzz/replay.sh [SECONDS]: replays every fuzz target's corpus under ASan and UBSan; with SECONDS also fuzzes each target that long (clang's libFuzzer).
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+B=build-address
+LIBS="-lsnappy -lzstd -llz4 -ldeflate -ljansson -lm -pthread"
+declare -A rooms=([json]="decode col base" [sql]="sql col base" [parquet]="parquet col base" [manifest]="iceberg col base" [metadata]="iceberg col base")
+fail=0
+for name in json sql parquet manifest metadata; do
+    libs=()
+    for r in ${rooms[$name]}; do libs+=("$B/lib/$r.a"); done
+    make -s SAN=address "${libs[@]}" || exit 1
+    mkdir -p "$B/fuzz"
+    gcc -std=c17 -D_GNU_SOURCE -Isrc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -DFUZZ_REPLAY "test/fuzz/fuzz_$name.c" -o "$B/fuzz/$name" "${libs[@]}" $LIBS || { fail=1; continue; }
+    mapfile -t corpus < <(find "test/fuzz/corpus/$name" test/data/iceberg -type f 2>/dev/null | sort)
+    case $name in json | sql | parquet) mapfile -t corpus < <(find "test/fuzz/corpus/$name" -type f | sort) ;; esac
+    [ ${#corpus[@]} -gt 0 ] || { echo "fuzz $name: no corpus"; fail=1; continue; }
+    printf 'fuzz %s: ' "$name"
+    "$B/fuzz/$name" "${corpus[@]}" | tail -n 1 && echo "fuzz $name: ${#corpus[@]} inputs replayed" || fail=1
+    if [ -n "${1:-}" ]; then
+        srcs=()
+        for r in ${rooms[$name]}; do srcs+=(src/"$r"/*.c); done
+        work=$(mktemp -d)
+        clang -std=c17 -D_GNU_SOURCE -Isrc -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all "test/fuzz/fuzz_$name.c" "${srcs[@]}" $LIBS -o "$work/fuzz" &&
+            mkdir "$work/new" && (cd "$work" && ./fuzz -max_total_time="$1" -print_final_stats=1 new "$OLDPWD/test/fuzz/corpus/$name" 2>&1 | tail -n 8) || fail=1
+        rm -rf "$work"
+    fi
+done
+exit $fail
