@@ -198,8 +198,8 @@ static void k_from_unixtime(ex_call *c) {
 
 /* ---- to text ---- */
 
-static void format_texts(ex_call *c) {
-    const tz_zone *z = ft_session_zone(c);
+static void format_texts(ex_call *c) { /* in UTC whatever the session's zone */
+    const tz_zone *z = tz_utc();
     fz_buf b = {0};
     ft_patterns to;
     sd_pattern *from;
