@@ -65,16 +65,20 @@ class Harness:
         self.rng, self.broker = random.Random(a.seed), Broker(a.broker, os.path.join(a.dir, "kafka"))
         self.hits = collections.Counter()
         os.environ["FRAZIL_TEST_DIR"] = a.dir
-        self.plan = self.schedule(a.rounds)
 
     def schedule(self, rounds):
-        """A quarter between acceptance and answer, a tenth at moments, the rest dealt evenly to the other points."""
+        """Some points for each variant. A fifth goes to zombies; of the others more than a fifth lies between acceptance and answer, some at moments, the rest evenly at the
+        other points."""
+        n_zombies = rounds // 5
+        zombies = ["commit.accepted" if i % 5 < 2 else STOPS[1 + i % (len(STOPS) - 1)] for i in range(n_zombies)]
         others = [p for p in POINTS if p != "commit.accepted"]
-        plan = ["commit.accepted"] * -(-rounds // 4) + ["time"] * (rounds // 10)
+        n = rounds - n_zombies
+        plan = ["commit.accepted"] * -(-n * 11 // 50) + ["time"] * (n // 12)
         self.rng.shuffle(others)
-        plan += [others[i % len(others)] for i in range(rounds - len(plan))]
+        plan += [others[i % len(others)] for i in range(n - len(plan))]
         self.rng.shuffle(plan)
-        return plan
+        kinds = ["kept", "wiped", "two-sinks", "latest"]
+        return {**{k: plan[i::len(kinds)] for i, k in enumerate(kinds)}, "zombie": zombies}
 
     def fault(self, where, action):
         rules = [f"{where}:{self.rng.choice(POINTS[where])}:{action}"] if where != "time" else []
@@ -91,15 +95,14 @@ class Harness:
         except subprocess.TimeoutExpired:
             self.hits["time"] += 1
             j.kill()
-            return f"{fault} (by time)"
+            return f"{fault} (by time)", where == "time"
         j._over()
         require(j.p.returncode == -signal.SIGKILL, f"frazil ended by itself with {j.p.returncode} (fault {fault})\n{j.text()[-3000:]}")
         self.hits[where] += 1
-        return fault
+        return fault, True
 
     def zombie(self, t, script, where):
         """The first process stops at the point; a second one reads and commits the same; then the first goes on; then both are killed."""
-        where = where if where in STOPS else self.rng.choice(STOPS)
         fault = f"{where}:{self.rng.randrange(1, 4)}:stop"
         first = t.start(script, fault)
         stopped = first.wait_stopped(15)
@@ -112,7 +115,7 @@ class Harness:
         self.hits[where if stopped else "time"] += 1
         first.kill()
         second.kill()
-        return fault
+        return fault, stopped
 
     def variant(self, kind, plan, first_id):
         t = Tables(self.broker, f"kill-{kind}", ("t", "u") if kind == "two-sinks" else ("t",), properties="'commit.manifest.min-count-to-merge'='5','commit.retry.min-wait-ms'='20'")
@@ -124,8 +127,11 @@ class Harness:
             self.claim(t, script)
         feed = Feed(self.broker, topic, self.rng, first_id)
         try:
-            for r, where in enumerate(plan):
-                what = (self.zombie if kind == "zombie" else self.one)(t, script, where)
+            most = len(plan) + len(plan) // 4
+            for r, where in enumerate(plan):  # what was not hit in time is tried again at the end
+                what, hit = (self.zombie if kind == "zombie" else self.one)(t, script, where)
+                if not hit and len(plan) < most:
+                    plan.append(where)
                 if kind == "wiped":
                     subprocess.run(["rm", "-rf", f"{t.dir}/state"], check=True)
                 print(f"  {kind} {r + 1}/{len(plan)}: {what}", flush=True)
@@ -172,10 +178,9 @@ def main():
     a = ap.parse_args()
     print(f"kill.py: {a.rounds} rounds, seed {a.seed}", flush=True)
     began, h = time.monotonic(), Harness(a)
-    kinds = ["kept", "wiped", "two-sinks", "latest", "zombie"]
     first, next_id = None, 0
-    for i, kind in enumerate(kinds):
-        t, next_id = h.variant(kind, h.plan[i::len(kinds)], next_id)
+    for kind, plan in h.schedule(a.rounds).items():
+        t, next_id = h.variant(kind, plan, next_id)
         first = first or t
     h.remade(first)
     total = sum(h.hits.values())
