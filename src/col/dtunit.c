@@ -103,13 +103,13 @@ bool dt_extract_interval_day(dt_unit u, int64_t ms, int64_t *out) {
 
 /* Year, month and day of a julian day number; before 2299161 (1582-10-15) in the Julian calendar, as Flink's rounding has it. */
 static void julian_date(int32_t julian, int32_t *year, int32_t *month, int32_t *day) {
-    int32_t b = 0, c = julian + 32082;
+    int32_t b = 0, c = wrap32((int64_t)julian + 32082); /* Java's int arithmetic wraps */
     if (julian > 2299160) {
-        int32_t a = julian + 32044;
-        b = (4 * a + 3) / 146097;
-        c = a - b * 146097 / 4;
+        int32_t a = wrap32((int64_t)julian + 32044);
+        b = wrap32(4LL * a + 3) / 146097;
+        c = wrap32(a - (int64_t)b * 146097 / 4);
     }
-    int32_t d = (4 * c + 3) / 1461, e = c - 1461 * d / 4, m = (5 * e + 2) / 153;
+    int32_t d = wrap32(4LL * c + 3) / 1461, e = wrap32(c - 1461LL * d / 4), m = wrap32(5LL * e + 2) / 153;
     *day = e - (153 * m + 2) / 5 + 1;
     *month = m + 3 - 12 * (m / 10);
     *year = b * 100 + d - 4800 + m / 10;
