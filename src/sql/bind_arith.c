@@ -235,3 +235,17 @@ fz_status rule_overlaps(sql_bind *b, sql_bound *call, fz_error *err) {
     call->type = col_simple(COL_BOOLEAN, bind_any_nullable(call));
     return FZ_OK;
 }
+/* (number [, precision]) or (text [, pattern [, zone]]) */
+fz_status rule_to_timestamp_ltz(sql_bind *b, sql_bound *call, fz_error *err) {
+    const col_type *t = call->args[0]->type;
+    if (t->kind == COL_NULL) t = (call->args[0] = bind_cast(b, call->args[0], col_simple(COL_BIGINT, true)))->type;
+    bool text = col_is_text(t->kind);
+    if (!text && (!bind_is_numeric(t->kind) || call->n_args > 2)) return bind_mismatch(b, call, NULL, err);
+    for (uint32_t i = 1; i < call->n_args; i++) {
+        const col_type *x = call->args[i]->type;
+        if (x->kind == COL_NULL) call->args[i] = bind_cast(b, call->args[i], text ? col_string(true) : col_simple(COL_INT, true));
+        else if (text ? !col_is_text(x->kind) : !bind_is_integer(x->kind)) return bind_mismatch(b, call, NULL, err);
+    }
+    call->type = col_sized(b->a, COL_TIMESTAMP_LTZ, 3, 0, true);
+    return FZ_OK;
+}

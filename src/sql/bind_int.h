@@ -105,7 +105,7 @@ void plan_mark_wanted(fz_arena *a, sql_plan *root);
 #define BIND_RULES(X)                                                                                                          \
     X(signature) X(logic) X(is_null) X(compare) X(in) X(between) X(case) X(coalesce) X(if) X(nullif) X(greatest) X(arith)       \
     X(modulo) X(negate) X(plus_sign) X(abs) X(floor) X(round) X(like) X(concat) X(trim) X(floor_to) X(timestampadd) X(extract) X(extract_unit)  \
-    X(array) X(map) X(row) X(item) X(typeof) X(aggregate) X(overlaps) X(not_null)
+    X(array) X(map) X(row) X(item) X(typeof) X(aggregate) X(overlaps) X(not_null) X(to_timestamp_ltz)
 #define X(name) fz_status rule_##name(sql_bind *b, sql_bound *call, fz_error *err);
 BIND_RULES(X)
 #undef X

@@ -51,9 +51,6 @@ static bool accept(sql_bind *b, sql_bound **arg, char letter) {
     case 't': /* text, or a timestamp to be formatted */
         if (null) *arg = bind_cast(b, *arg, col_string(true));
         return col_is_text(t->kind) || t->kind == COL_TIMESTAMP || t->kind == COL_TIMESTAMP_LTZ || null;
-    case 'k': /* a number or text */
-        if (null) *arg = bind_cast(b, *arg, col_simple(COL_BIGINT, true));
-        return bind_is_numeric(t->kind) || col_is_text(t->kind) || null;
     case 'a': return true;
     default: return false;
     }

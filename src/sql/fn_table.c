@@ -54,7 +54,7 @@ const sql_fn sql_fn_table[] = {
     R("Arithmetic", "ROUND", "ROUND(number [, digits])", ROUND, 1, 2, round, "Rounds half up to so many digits of the fraction."),
     R("Arithmetic", "TRUNCATE", "TRUNCATE(number [, digits])", TRUNCATE, 1, 2, round, "Cuts to so many digits of the fraction."),
     F("Arithmetic", "PI", "PI()", PI, 0, 0, " > D!", "The number pi."), F("Arithmetic", "E", "E()", E, 0, 0, " > D!", "The number e."),
-    {.name = "RAND", .signature = "RAND([seed])", .doc = "A random number in [0, 1).", .group = "Arithmetic", .kernel = SQL_K_RAND, .min_args = 0, .max_args = 1, .rule = rule_signature, .types = "[l] > D!", .volatile_ = true},
+    {.name = "RAND", .signature = "RAND([seed])", .doc = "A random number in [0, 1).", .group = "Arithmetic", .kernel = SQL_K_RAND, .min_args = 0, .max_args = 1, .rule = rule_signature, .types = "[l] > D", .volatile_ = true},
     {.name = "RAND_INTEGER", .signature = "RAND_INTEGER([seed,] bound)", .doc = "A random whole number in [0, bound).", .group = "Arithmetic", .kernel = SQL_K_RAND_INTEGER, .min_args = 1, .max_args = 2, .rule = rule_signature, .types = "l [l] > I!", .volatile_ = true},
     {.name = "UUID", .signature = "UUID()", .doc = "A random UUID (version 4).", .group = "Arithmetic", .kernel = SQL_K_UUID, .min_args = 0, .max_args = 0, .rule = rule_signature, .types = " > C!", .volatile_ = true},
     F("Arithmetic", "BIN", "BIN(integer)", BIN, 1, 1, "l > S", "Binary digits of a whole number."),
@@ -125,7 +125,7 @@ const sql_fn sql_fn_table[] = {
     F("Temporal", "UNIX_TIMESTAMP", "UNIX_TIMESTAMP([text [, pattern]])", UNIX_TIMESTAMP, 0, 2, "[s] [s] > L", "Unix time of now, or of a text in the session's zone."),
     F("Temporal", "TO_DATE", "TO_DATE(text [, pattern])", TO_DATE, 1, 2, "s [s] > A?", "Date of a text."),
     F("Temporal", "TO_TIMESTAMP", "TO_TIMESTAMP(text [, pattern])", TO_TIMESTAMP, 1, 2, "s [s] > T?", "Timestamp of a text."),
-    F("Temporal", "TO_TIMESTAMP_LTZ", "TO_TIMESTAMP_LTZ(number [, precision]) or TO_TIMESTAMP_LTZ(text [, pattern [, zone]])", TO_TIMESTAMP_LTZ, 1, 3, "k [k] [s] > Z?", "Timestamp with local time zone of an epoch number or a text."),
+    R("Temporal", "TO_TIMESTAMP_LTZ", "TO_TIMESTAMP_LTZ(number [, precision]) or TO_TIMESTAMP_LTZ(text [, pattern [, zone]])", TO_TIMESTAMP_LTZ, 1, 3, to_timestamp_ltz, "Timestamp with local time zone of an epoch number or a text."),
     NO("Temporal", "CURRENT_WATERMARK", "CURRENT_WATERMARK(rowtime)", "The current watermark."), NO("Temporal", "PROCTIME", "PROCTIME()", "Processing time attribute."),
     NO("Temporal", "SOURCE_WATERMARK", "SOURCE_WATERMARK()", "Watermark of the source."),
 
