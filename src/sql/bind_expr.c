@@ -210,7 +210,8 @@ static fz_status bind_cast_expr(sql_bind *b, const sql_expr *e, sql_bound **out,
         return fz_at(err, e->pos.line, e->pos.column);
     }
     bool try = e->kind == SQL_X_TRY_CAST, nullable = try || x->type->nullable || x->type->kind == COL_NULL;
-    *out = bind_node(b, try ? SQL_B_TRY_CAST : SQL_B_CAST, col_with_null(b->a, e->type, nullable), e->pos, text_of(b, e));
+    const col_type *to = e->type->kind == COL_TIME ? col_simple(COL_TIME, true) : e->type; /* a cast to TIME(3) gives TIME(0) in Flink */
+    *out = bind_node(b, try ? SQL_B_TRY_CAST : SQL_B_CAST, col_with_null(b->a, to, nullable), e->pos, text_of(b, e));
     (*out)->args = FZ_ANEWN(b->a, sql_bound *, 1);
     (*out)->args[0] = x;
     (*out)->n_args = 1;
