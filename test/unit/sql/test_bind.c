@@ -166,7 +166,7 @@ static void test_functions(void **state) {
     has_type("t + INTERVAL '1' DAY", "TIMESTAMP(6)");
     has_type("INTERVAL '1' DAY + t", "TIMESTAMP(6)");
     has_type("dt - INTERVAL '1' MONTH", "DATE");
-    has_type("TIMESTAMPADD(HOUR, 1, dt)", "TIMESTAMP(0)");
+    has_type("TIMESTAMPADD(HOUR, 1, dt)", "TIMESTAMP(6)");
     has_type("TIMESTAMPADD(DAY, 1, dt)", "DATE");
     has_type("CURRENT_TIMESTAMP", "TIMESTAMP_LTZ(3) NOT NULL");
     has_type("CURRENT_DATE", "DATE NOT NULL");
