@@ -1,6 +1,6 @@
 /* The table of formats, and what is common to them: checking options, counting. See decode.h. */
 #include "decode/decode_int.h"
-#include <stdio.h>
+#include <stdatomic.h>
 
 #define ONLY "available formats: 'json' and 'raw'"
 static const fz_option no_options[] = {{.name = NULL}};
@@ -49,6 +49,14 @@ const char *dec_option(const dec_open *o, const fz_option *table, const char *na
     return v ? v : d ? d->dflt : NULL;
 }
 
+/* Each worker opens a decoder of its own; the warning is given once a process. */
+static void warn_once(const dec_format *f, const fz_option *d) {
+    static _Atomic uint64_t given;
+    uint64_t bit = 1ull << ((d - f->options) & 63);
+    if (atomic_fetch_or(&given, bit) & bit) return;
+    fz_log(FZ_LOG_WARN, "option.ignored", FZ_KV("format", "%s", f->name), FZ_KV("option", "%s", d->name), FZ_KV("reason", "%s", d->why), NULL);
+}
+
 static fz_status check(const dec_format *f, const dec_open *o, fz_error *err) {
     size_t n = strlen(f->name);
     for (size_t i = 0; i < o->n; i++) {
@@ -70,6 +78,7 @@ static fz_status check(const dec_format *f, const dec_open *o, fz_error *err) {
         }
         fz_status s = fz_option_check(d, p->value, err);
         if (s != FZ_OK) return fz_at(err, p->line, p->column);
+        if (d->state == FZ_OPT_NO_MEANING) warn_once(f, d);
     }
     return FZ_OK;
 }
