@@ -7,11 +7,12 @@ static fz_status store_mismatch(sql_bind *b, const sql_bound *e, const col_field
     return fz_at(err, e->pos.line, e->pos.column);
 }
 
-/* A value as it goes into a column: cast, and checked where the column is NOT NULL and the value may be NULL. */
+/* A value as it goes into a column: cast, and checked where the column is NOT NULL. The value's type is no proof: a decimal that does not fit is NULL
+ * whatever its type says, in Flink as here. */
 static fz_status store(sql_bind *b, sql_bound *e, const col_field *to, sql_bound **out, fz_error *err) {
     if (!bind_can_store(e->type, to->type)) return store_mismatch(b, e, to, err);
     sql_bound *x = bind_cast(b, e, to->type);
-    if (!to->type->nullable && x->type->nullable) {
+    if (!to->type->nullable) {
         sql_bound *args[2] = {x, bind_text_literal(b, to->name, strlen(to->name), e->pos)};
         x = bind_call(b, sql_fn_of(SQL_K_NOT_NULL), NULL, args, 2, e);
         x->text = to->name;

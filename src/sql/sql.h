@@ -73,7 +73,7 @@ struct sql_plan {
  * "sql.column-count"). The plan lives in a. */
 fz_status sql_bind_query(fz_arena *a, const sql_query *q, const sql_resolver *r, const sql_settings *s, const col_schema *target, sql_plan **out, fz_error *err) FZ_MUST_USE;
 /* Binds INSERT: query + column list against the target; missing nullable columns become NULL ("sql.not-null" if one is required).
- * A value that may be NULL for a NOT NULL column is checked when the plan runs: such rows fail with "not-null". */
+ * Values for NOT NULL columns are checked when the plan runs: rows where one is NULL fail with "not-null". */
 fz_status sql_bind_insert(fz_arena *a, const sql_stmt *insert, const sql_table *target, const sql_resolver *r, const sql_settings *s, sql_plan **out, fz_error *err) FZ_MUST_USE;
 /* Derives the type of a computed column (for DESCRIBE and views of schemas). */
 fz_status sql_bind_expr(fz_arena *a, const sql_expr *e, const col_schema *in, const sql_settings *s, sql_bound **out, fz_error *err) FZ_MUST_USE;

@@ -7,7 +7,7 @@
 
 static fz_arena *a;
 static fz_error err;
-static sql_table logs, limited, view, computed, numbers;
+static sql_table logs, limited, view, computed, numbers, priced;
 enum { BATCHES = 3, ROWS = 4 };
 
 /* dt, hr, host, program, n, v DOUBLE, price DECIMAL(6,2): three batches of four rows, the second one as dictionaries. */
@@ -123,6 +123,9 @@ static int setup(void **state) {
     t[0] = (sql_column){.name = "id", .kind = SQL_COL_PHYSICAL, .type = col_simple(COL_BIGINT, false)};
     t[1] = (sql_column){.name = "name", .kind = SQL_COL_PHYSICAL, .type = col_sized(a, COL_VARCHAR, 4, 0, true)};
     t[2] = (sql_column){.name = "at", .kind = SQL_COL_PHYSICAL, .type = col_simple(COL_TIMESTAMP, true)};
+    static sql_column price = {.name = "price", .kind = SQL_COL_PHYSICAL};
+    price.type = col_sized(a, COL_DECIMAL, 5, 2, false);
+    priced = (sql_table){.kind = SQL_T_ICEBERG, .path = "c.db.priced", .n_columns = 1, .columns = &price};
     limited = (sql_table){.kind = SQL_T_ICEBERG, .path = "c.db.target", .n_columns = 3, .columns = t};
     return 0;
 }
@@ -315,7 +318,7 @@ static sql_plan *insert_plan(const char *text) {
     sql_plan *p;
     memset(&err, 0, sizeof err);
     fz_status st = sql_parse(a, &piece, &s, &err);
-    if (st == FZ_OK) st = sql_bind_insert(a, s, &limited, &resolver, &settings, &p, &err);
+    if (st == FZ_OK) st = sql_bind_insert(a, s, strcmp(s->name.part[0], "priced") ? &limited : &priced, &resolver, &settings, &p, &err);
     return st == FZ_OK ? p : NULL;
 }
 static void stores(const char *text, const char *rows) {
@@ -335,6 +338,8 @@ static void test_insert(void **state) {
     stores("INSERT INTO target SELECT hr, host, TIMESTAMP '2026-01-01 00:00:00' FROM logs WHERE n = 1", "1|web1|2026-01-01 00:00:00.000000");
     stores("INSERT INTO target (name, id) VALUES ('a long name', 7), (NULL, 8)", "7|a lo|NULL;8|NULL|NULL");
     stores("INSERT INTO target SELECT n, host, NULL FROM logs WHERE host = 'web1' AND hr = 1", "error not-null");
+    stores("INSERT INTO priced SELECT CAST(1 AS DECIMAL(5, 2))", "1.00");
+    stores("INSERT INTO priced SELECT CAST(12345 AS DECIMAL(5, 2))", "error not-null"); /* does not fit, and is NULL */
     cannot_store("INSERT INTO target SELECT host, host, NULL FROM logs", "sql.type-mismatch");
     cannot_store("INSERT INTO target SELECT n, host FROM logs", "sql.column-count");
     cannot_store("INSERT INTO target (name) VALUES ('x')", "sql.not-null");
