@@ -85,6 +85,7 @@ static void evaluate(fz_arena *a, const char *expr, col_vec **cols, fz_buf *out)
             else ex_value_text(out, r.cols[0], i, ZONE);
         }
     }
+    fz_free(bad.v);
     ex_state_free(st);
     ex_program_free(p);
 }
