@@ -61,7 +61,8 @@ bool ft_patterns_at(ft_patterns *p, uint32_t i) {
     fz_sv text = p->arg < p->c->n_args ? ex_sv(p->c, p->arg, i) : DEFAULT_PATTERN;
     if (!p->ready || (!is_constant(p) && !fz_sv_eq(text, p->text))) compile(p, text);
     if (!p->bad) return true;
-    ex_fail_row(p->c, i, p->err.code, "%s (%s)", p->err.message, p->err.detail);
+    if (p->lenient) ex_put_null(p->c, i);
+    else ex_fail_row(p->c, i, p->err.code, "%s (%s)", p->err.message, p->err.detail);
     return false;
 }
 
@@ -75,6 +76,7 @@ const tz_zone *ft_session_zone(const ex_call *c) {
 static void k_to_timestamp(ex_call *c) {
     ft_patterns p;
     ft_patterns_open(&p, c, 1, false);
+    p.lenient = true; /* Flink catches whatever TO_TIMESTAMP throws */
     for (uint32_t i = 0; i < c->n; i++) {
         if (!ex_live(c, i)) continue;
         fz_sv s = ex_sv(c, 0, i);

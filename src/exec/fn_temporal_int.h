@@ -18,10 +18,11 @@ typedef struct ft_patterns {
     dt_pattern *own_dt;     /* those that go with the call */
     sd_pattern *own_sd;
     bool ready, bad;
+    bool lenient;           /* a wrong pattern gives NULL */
     fz_error err;
 } ft_patterns;
 void ft_patterns_open(ft_patterns *p, ex_call *c, uint32_t arg, bool legacy);
-/* false: the pattern of row i is wrong, and the row has failed. */
+/* false: the pattern of row i is wrong, and the row has failed (NULL where `lenient`). */
 bool ft_patterns_at(ft_patterns *p, uint32_t i);
 void ft_patterns_close(ft_patterns *p);
 

@@ -122,7 +122,7 @@ static void test_answers(void **state) {
     assert_true(rows > 100);
 }
 
-/* A pattern that differs by rows is compiled anew where it changes; a wrong one fails its rows only. */
+/* A pattern that differs by rows is compiled anew where it changes; a wrong one fails its rows only, or makes them NULL in TO_TIMESTAMP. */
 static void test_patterns_by_row(void **state) {
     (void)state;
     fz_arena *a = fz_arena_new();
@@ -133,6 +133,9 @@ static void test_patterns_by_row(void **state) {
     assert_string_equal(fz_buf_cstr(&out), "STRING\t2026\t1/11");
     out.len = 0;
     evaluate(a, "TO_TIMESTAMP('2026', CASE WHEN i > 0 THEN 'yyyy' ELSE 'I' END)", cols, &out);
+    assert_string_equal(fz_buf_cstr(&out), "TIMESTAMP(3)\t2026-01-01 00:00:00.000\tNULL");
+    out.len = 0;
+    evaluate(a, "DATE_FORMAT(t, CASE WHEN i > 0 THEN 'yyyy' ELSE 'I' END)", cols, &out);
     assert_string_equal(fz_buf_cstr(&out), "ERROR");
     out.len = 0;
     evaluate(a, "CAST(CURRENT_TIMESTAMP AS STRING) || '/' || CAST(CURRENT_DATE AS STRING) || '/' || CAST(LOCALTIME AS STRING) || '/' || CAST(LOCALTIMESTAMP AS STRING)", cols, &out);
