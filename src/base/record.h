@@ -20,7 +20,7 @@ typedef struct fz_record {
     int64_t offset;
     int64_t timestamp_ms;   /* -1: none */
     uint8_t timestamp_type; /* 0 NoTimestampType, 1 CreateTime, 2 LogAppendTime */
-    bool oversized;         /* larger than source.max-record-size: value was not kept */
+    bool oversized;         /* larger than source.max-record-size: value was not kept; value_len is its size where the source knows it, else -1 */
     uint16_t n_headers;     /* filled only when the source was asked for headers */
     const fz_header *headers;
 } fz_record;

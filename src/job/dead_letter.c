@@ -117,7 +117,8 @@ static void put_line(fz_buf *b, const dead_letter *l) {
     put_text(b, "topic", l->topic);
     const fz_record *r = l->record;
     fz_buf_printf(b, ",\"partition\":%d,\"offset\":%lld,\"timestamp\":%lld", l->partition, (long long)r->offset, (long long)r->timestamp_ms);
-    if (r->oversized || r->value_len < 0) fz_buf_printf(b, ",\"size\":%d,\"rawData\":null", r->value_len);
+    if (r->value_len < 0) fz_buf_puts(b, ",\"size\":null,\"rawData\":null");
+    else if (r->oversized) fz_buf_printf(b, ",\"size\":%d,\"rawData\":null", r->value_len);
     else {
         fz_buf_printf(b, ",\"size\":%d,\"rawData\":\"", r->value_len);
         fz_buf_base64(b, r->value, (size_t)r->value_len);

@@ -77,6 +77,7 @@ void kafka_record_of(const rd_kafka_message_t *m, uint32_t max_record_size, fz_r
     out->timestamp_type = type == RD_KAFKA_TIMESTAMP_CREATE_TIME ? 1 : type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME ? 2 : 0;
     if (m->len + m->key_len > max_record_size) {
         out->oversized = true;
+        if (m->payload) out->value_len = (int32_t)m->len; /* for the dead letter */
         return;
     }
     if (m->payload) {

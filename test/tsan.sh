@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# tsan.sh: jobs with two sinks and many checkpoints, and the threaded unit tests, under ThreadSanitizer. A report of a race ends it with 1.
+# Environment: FRAZIL_BROKER, FRAZIL_BROKER_DIR, FRAZIL_KAFKA_SH: with a broker a Kafka job runs too; without one, files and datagen.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+DIR=$(mktemp -d /tmp/frazil-tsan.XXXXXX)
+trap 'rm -rf "$DIR"' EXIT
+export TSAN_OPTIONS="exitcode=66 halt_on_error=0 second_deadlock_stack=1 suppressions=$PWD/test/tsan.supp"
+UNITS="base/test_base catalog/test_threads job/test_positions"
+TARGETS=
+for u in $UNITS; do [ -r "test/unit/$u.c" ] && TARGETS="$TARGETS build-thread/unit/$u"; done
+make SAN=thread build-thread/frazil $TARGETS || exit 1
+failed=0
+for t in $TARGETS; do
+    echo "-- tsan: $t"
+    "$t" >"$DIR/log" 2>&1 || { tail -n 60 "$DIR/log"; failed=1; }
+done
+
+FRAZIL=build-thread/frazil
+job() { # NAME, script on stdin
+    cat >"$DIR/$1.sql"
+    "$FRAZIL" run "$DIR/$1.sql" >"$DIR/$1.log" 2>&1
+    local code=$?
+    if [ $code != 0 ] || grep -q "WARNING: ThreadSanitizer" "$DIR/$1.log"; then
+        echo "-- tsan: job $1: exit code $code"
+        grep -v '^ts=' "$DIR/$1.log" | head -n 120
+        grep '^ts=' "$DIR/$1.log" | tail -n 5
+        failed=1
+    else echo "-- tsan: job $1: ok, $(grep -c 'event=commit ' "$DIR/$1.log") commits"
+    fi
+}
+tables() {
+    cat <<SQL
+CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='sql','uri'='sqlite:///$DIR/$1.db','warehouse'='file://$DIR/$1-wh');
+CREATE DATABASE IF NOT EXISTS c.db;
+CREATE TABLE IF NOT EXISTS c.db.t (id BIGINT, host STRING, num INT) PARTITIONED BY (host);
+CREATE TABLE IF NOT EXISTS c.db.u (id BIGINT, host STRING, num INT) PARTITIONED BY (bucket(4, id));
+SET 'parallelism.default' = '3';
+SET 'execution.checkpointing.interval' = '100 ms';
+SET 'frazil.state.dir' = '$DIR/$1-state';
+SQL
+}
+inserts='STATEMENT SET BEGIN
+INSERT INTO c.db.t SELECT id, TRIM(host), CAST(num AS INT) FROM src WHERE TRIM(host) <> '"''"';
+INSERT INTO c.db.u SELECT id, UPPER(host), CAST(num AS INT) FROM src;
+END;'
+
+mkdir -p "$DIR/in"
+for f in 0 1 2 3; do
+    awk -v f=$f 'BEGIN { for (i = 0; i < 30000; i++) printf "{\"id\":%d,\"host\":\"h%d\",\"num\":\"%s%d\"}\n", f * 100000 + i, i % 7, (i % 500 ? "" : "x"), i }' >"$DIR/in/$f.ndjson"
+done
+{ tables files; echo "CREATE TEMPORARY TABLE src (id BIGINT, host STRING, num STRING) WITH ('connector'='filesystem','path'='$DIR/in','format'='json');"; echo "$inserts"; } | job files
+if [ -n "${FRAZIL_BROKER:-}" ]; then
+    topic=tsan-$$
+    bash "${FRAZIL_KAFKA_SH:-test/peers/kafka.sh}" topic "$FRAZIL_BROKER_DIR" $topic 4 >/dev/null
+    { # more records come while the job runs
+        for f in 0 1 2 3; do
+            kcat -b "$FRAZIL_BROKER" -P -t $topic -p $f -l "$DIR/in/$f.ndjson"
+            sleep 1
+        done
+        sleep 3
+        touch "$DIR/fed"
+    } &
+    { tables kafka; echo "CREATE TEMPORARY TABLE src (id BIGINT, host STRING, num STRING) WITH ('connector'='kafka','topic'='$topic','properties.bootstrap.servers'='$FRAZIL_BROKER',
+        'properties.group.id'='tsan','scan.startup.mode'='earliest-offset','format'='json');"; echo "$inserts"; } >"$DIR/kafka.sql"
+    FRAZIL_FAULT=file.fsync:40:eio,commit.accepted:3:unknown,commit.swap:5:conflict "$FRAZIL" run "$DIR/kafka.sql" >"$DIR/kafka.log" 2>&1 &
+    pid=$!
+    while [ ! -e "$DIR/fed" ] && kill -0 $pid 2>/dev/null; do sleep 0.2; done
+    kill -TERM $pid 2>/dev/null
+    wait $pid
+    code=$?
+    if [ $code != 0 ] || grep -q "WARNING: ThreadSanitizer" "$DIR/kafka.log"; then
+        echo "-- tsan: job kafka: exit code $code"
+        grep -v '^ts=' "$DIR/kafka.log" | head -n 200
+        grep '^ts=' "$DIR/kafka.log" | tail -n 5
+        failed=1
+    else echo "-- tsan: job kafka: ok, $(grep -c 'event=commit ' "$DIR/kafka.log") commits, $(grep -c 'sink.waiting\|commit.retry' "$DIR/kafka.log") troubles"
+    fi
+    wait
+fi
+exit $failed
