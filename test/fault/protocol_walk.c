@@ -7,6 +7,8 @@
 #include "fileio/fileio.h"
 #include "job/job_int.h"
 #include <inttypes.h>
+#include <jansson.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -14,7 +16,7 @@
 
 #define SPLITS 2
 typedef struct writer { bool alive, has_pend; bool known[SPLITS]; int64_t exp[SPLITS], pos[SPLITS], from[SPLITS], to[SPLITS]; bool in[SPLITS]; char commit_id[96]; sink_files files; } writer;
-typedef struct walk { uint64_t rng; int64_t end[SPLITS]; writer w[2]; job j; job_sink s; job_spec spec; conf *settings; cat_catalog *cat; uint64_t names; bool interfere, blind; } walk;
+typedef struct walk { uint64_t rng; int64_t end[SPLITS]; writer w[2]; job j; job_sink s; job_spec spec; conf *settings; cat_catalog *cat; char *db; uint64_t names; bool interfere, blind; } walk;
 
 static const char *const topics[] = {"t"};
 static job_split_key key_of(int k) { return (job_split_key){"kafka:walk", topics[0], k}; }
@@ -151,6 +153,34 @@ static void foreign_compact(walk *w) {
     fz_arena_free(a);
     cat_table_free(t);
 }
+/* PyIceberg's expiry also takes the parent's id out of snapshots whose parent has gone. */
+static void forget_parents(walk *w) {
+    fz_error err;
+    cat_table *t = load(w);
+    fz_buf b = {0};
+    must(ice_metadata_encode(t->metadata, &b, &err), &err, "forget parents");
+    json_t *j = json_loadb((const char *)b.data, b.len, 0, NULL), *s;
+    size_t i;
+    json_array_foreach(json_object_get(j, "snapshots"), i, s) {
+        const json_t *parent = json_object_get(s, "parent-snapshot-id");
+        if (parent && !ice_metadata_snapshot(t->metadata, json_integer_value(parent))) json_object_del(s, "parent-snapshot-id");
+    }
+    char *text = json_dumps(j, JSON_COMPACT), *path = fz_asprintf("mem://walk/metadata/p-%" PRIu64 ".metadata.json", ++w->names);
+    must(cat_io.write(cat_io.cx, path, text, strlen(text), &err), &err, "forget parents");
+    char *sql = fz_asprintf("UPDATE iceberg_tables SET metadata_location = '%s' WHERE metadata_location = '%s'", path, t->metadata_location);
+    sqlite3 *db;
+    if (sqlite3_open(w->db, &db) != SQLITE_OK || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK || sqlite3_changes(db) != 1) {
+        fprintf(stderr, "walk: forget parents: %s\n", sqlite3_errmsg(db));
+        exit(2);
+    }
+    sqlite3_close(db);
+    fz_free(sql);
+    fz_free(path);
+    free(text);
+    json_decref(j);
+    fz_buf_free(&b);
+    cat_table_free(t);
+}
 static void expire(walk *w) {
     cat_table *t = load(w);
     const ice_metadata *m = t->metadata;
@@ -163,6 +193,7 @@ static void expire(walk *w) {
         ice_changes c = ice_changes_new();
         ice_update_remove_snapshots(&c, gone, n);
         apply(w, t, &c);
+        if (chance(w, 50)) forget_parents(w);
     }
     fz_free(gone);
     cat_table_free(t);
@@ -270,7 +301,8 @@ static void attempt(walk *w, writer *x) {
 
 static void make_table(walk *w, const char *dir, uint64_t seed) {
     fz_error err;
-    char *uri = fz_asprintf("sqlite:///%s/walk-%" PRIu64 ".db", dir, seed);
+    w->db = fz_asprintf("%s/walk-%" PRIu64 ".db", dir, seed);
+    char *uri = fz_asprintf("sqlite:///%s", w->db);
     fz_pair o[] = {{.key = "type", .value = "iceberg"}, {.key = "catalog-type", .value = "sql"}, {.key = "uri", .value = uri}, {.key = "warehouse", .value = "mem://walk"}};
     must(cat_open("walk", o, 4, NULL, &w->cat, &err), &err, "catalog");
     static const char *const level[] = {"db"};
@@ -333,6 +365,7 @@ static const char *run(uint64_t seed, const char *dir) {
     forget(x);
     cat_table_free(w.s.table);
     cat_close(w.cat);
+    fz_free(w.db);
     conf_free(w.settings);
     return verdict;
 }
@@ -354,6 +387,7 @@ int main(int argc, char **argv) {
     }
     char *cmd = fz_asprintf("rm -rf '%s'", dir);
     if (system(cmd) != 0) perror("rm");
+    fz_free(cmd);
     printf("protocol_walk: ok %" PRIu64 ", refused %" PRIu64 ", wrong %" PRIu64 "\n", ok, refused, bad);
     return bad != 0 || ok == 0;
 }
