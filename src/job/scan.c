@@ -128,7 +128,8 @@ fz_status job_scan_check(const sql_table *t, fz_error *err) {
     fz_arena *a = fz_arena_new();
     part value = {0}, key = {0};
     dec_decoder *d = NULL;
-    fz_status rc = deal(a, t, NULL, &value, &key, err);
+    fz_status rc = src_check(t->options, t->n_options, t->path, err);
+    if (rc == FZ_OK) rc = deal(a, t, NULL, &value, &key, err);
     if (rc == FZ_OK) {
         rc = decoder_of(&value, false, &d, err);
         dec_free(d);

@@ -90,6 +90,17 @@ static fz_status kafka_open(const fz_pair *options, size_t n, const src_context 
     return rc;
 }
 
+static fz_status kafka_check(const fz_pair *options, size_t n, fz_error *err) {
+    kafka_config config = {0};
+    kafka_limits limits = {4u << 20, 1};
+    rd_kafka_conf_t *conf = NULL;
+    fz_status rc = kafka_config_init(&config, options, n, err);
+    if (rc == FZ_OK) rc = kafka_conf_make(options, n, KAFKA_CLIENT_CONTROL, &limits, &conf, err);
+    if (conf) rd_kafka_conf_destroy(conf);
+    kafka_config_free(&config);
+    return rc;
+}
+
 static bool kafka_bounded(const src_source *s) { return ((const kafka_source *)s)->config.stop.at != KAFKA_UNBOUNDED; }
 
 /* A bounded source has all its splits from the start: one found later would have no end that was decided at the beginning. */
@@ -164,6 +175,7 @@ const src_ops src_kafka_ops = {
     .replayable = true,
     .open = kafka_open,
     .close = kafka_close,
+    .check = kafka_check,
     .bounded = kafka_bounded,
     .discover = kafka_discover,
     .bounds = kafka_bounds,

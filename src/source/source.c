@@ -138,13 +138,24 @@ static fz_status unknown_connector(const char *name, fz_error *err) {
     return FZ_USER;
 }
 
+static fz_status find_checked(const fz_pair *options, size_t n, const char *table, const src_ops **ops, fz_error *err) {
+    const char *name = fz_pair_get(options, n, "connector");
+    if (!name) return fz_fail(err, FZ_USER, "option.missing", "table %s has no option 'connector'", table);
+    *ops = find_connector(name);
+    if (!*ops) return unknown_connector(name, err);
+    return (*ops)->options ? src_check_options((*ops)->options, name, options, n, err) : FZ_OK;
+}
+
+fz_status src_check(const fz_pair *options, size_t n, const char *table, fz_error *err) {
+    const src_ops *ops;
+    FZ_TRY(find_checked(options, n, table, &ops, err));
+    return ops->check ? ops->check(options, n, err) : FZ_OK;
+}
+
 fz_status src_open(const fz_pair *options, size_t n, const src_context *cx, src_source **out, fz_error *err) {
     *out = NULL;
-    const char *name = fz_pair_get(options, n, "connector");
-    if (!name) return fz_fail(err, FZ_USER, "option.missing", "table %s has no option 'connector'", cx->table);
-    const src_ops *ops = find_connector(name);
-    if (!ops) return unknown_connector(name, err);
-    if (ops->options) FZ_TRY(src_check_options(ops->options, name, options, n, err));
+    const src_ops *ops;
+    FZ_TRY(find_checked(options, n, cx->table, &ops, err));
     FZ_TRY(ops->open(options, n, cx, out, err));
     if (cx->bounded_job && !src_bounded(*out)) {
         src_close(*out);

@@ -31,6 +31,7 @@ struct src_ops {
     bool replayable;                      /* any position can be read again */
     fz_status (*open)(const fz_pair *options, size_t n, const src_context *cx, src_source **out, fz_error *err);
     void (*close)(src_source *s);
+    fz_status (*check)(const fz_pair *options, size_t n, fz_error *err);                           /* what the table of options cannot say; NULL: nothing */
     /* The rest mirrors source.h. NULL is allowed where a default is named. */
     bool (*bounded)(const src_source *s);                                                          /* NULL: each split has a stop */
     fz_status (*discover)(src_source *s, uint32_t *added, fz_error *err);                          /* NULL: none are ever found */

@@ -125,6 +125,11 @@ def bad_input():
     sql("bad setting", "SET 'execution.checkpointing.interval' = 'soon'", 1, err=("execution.checkpointing.interval",))
     sql("unknown setting", "SET 'frazil.nothing' = '1'", 1, err=("frazil.nothing",))
     sql("near setting", "SET 'frazil.on-row-eror' = 'drop'", 1, err=("frazil.on-row-eror", "did you mean"))
+    kafka = "CREATE TEMPORARY TABLE t (a INT) WITH ('connector'='kafka','properties.bootstrap.servers'='127.0.0.1:1','format'='json'%s); EXPLAIN SELECT a FROM t"
+    sql("explain checks options", kafka % ",'topic'='x','scan.startup.mod'='earliest-offset'", 1, err=("scan.startup.mod", "[option.unknown]", "did you mean"))
+    sql("explain misses options", kafka % "", 1, err=("'topic'", "[option.missing]"))
+    sql("explain opens nothing", kafka % ",'topic'='x','scan.startup.mode'='earliest-offset'", 0, ("Scan",))
+    sql("slip in a setting", "SET 'execution.checkpointing.intervall' = '5 s'", 1, err=("[config.unknown-key]", "did you mean"))
     sql("unknown connector", "CREATE TEMPORARY TABLE t (a INT) WITH ('connector'='pulsar'); SELECT * FROM t", 1, err=("pulsar",))
     sql("unknown option", "CREATE TEMPORARY TABLE t (a INT) WITH ('connector'='datagen','number-of-row'='1'); SELECT * FROM t", 1, err=("number-of-row",))
     sql("catalog option", "CREATE CATALOG c WITH ('type'='iceberg')", 1, err=("[catalog.option]",))
