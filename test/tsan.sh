@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 DIR=$(mktemp -d /tmp/frazil-tsan.XXXXXX)
 trap 'rm -rf "$DIR"' EXIT
-export TSAN_OPTIONS="exitcode=66 halt_on_error=0 second_deadlock_stack=1"
+export TSAN_OPTIONS="exitcode=66 halt_on_error=0 second_deadlock_stack=1 suppressions=$PWD/test/tsan/suppressions"
 UNITS="base/test_base catalog/test_threads catalog/test_race"
 TARGETS=
 for u in $UNITS; do [ -r "test/unit/$u.c" ] && TARGETS="$TARGETS build-thread/unit/$u"; done

@@ -313,12 +313,11 @@ static bool any_sink(const job *j, job_sink_status status) {
         if (j->sinks[i]->status == status) return true;
     return false;
 }
-static bool any_claim(const job *j) {
-    bool claim, any = false;
-    for (uint32_t i = 0; i < j->n_sinks; i++) {
-        (void)moved(j, j->sinks[i], &claim);
-        any |= claim;
-    }
+static bool any_claim(const job *j) { /* workers run, but leave claims alone */
+    bool any = false;
+    for (uint32_t i = 0; i < j->n_sinks; i++)
+        for (uint32_t k = 0; k < j->n_sources; k++)
+            for (uint32_t n = 0; j->sinks[i]->splits[k] && j->sources[k]->replayable && n < j->sinks[i]->n_splits[k]; n++) any |= j->sinks[i]->splits[k][n].claim;
     return any;
 }
 
