@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # tsan.sh: jobs with two sinks and many checkpoints, and the threaded unit tests, under ThreadSanitizer. A report of a race ends it with 1.
-# Environment: FRAZIL_BROKER, FRAZIL_BROKER_DIR, FRAZIL_KAFKA_SH: with a broker a Kafka job runs too; without one, files and datagen.
+# Environment: FRAZIL_KAFKA_SH (default: test/peers/kafka.sh), FRAZIL_BROKER and FRAZIL_BROKER_DIR (one that runs already), FRAZIL_TSAN_PORT.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 DIR=$(mktemp -d /tmp/frazil-tsan.XXXXXX)
-trap 'rm -rf "$DIR"' EXIT
+KAFKA=${FRAZIL_KAFKA_SH:-$PWD/test/peers/kafka.sh}
+own=
+trap '[ -z "$own" ] || bash "$KAFKA" down "$DIR/kafka" >/dev/null 2>&1; rm -rf "$DIR"' EXIT
 export TSAN_OPTIONS="exitcode=66 halt_on_error=0 second_deadlock_stack=1 suppressions=$PWD/test/tsan/suppressions"
 UNITS="base/test_base catalog/test_threads catalog/test_race"
 TARGETS=
@@ -51,32 +53,34 @@ for f in 0 1 2 3; do
     awk -v f=$f 'BEGIN { for (i = 0; i < 30000; i++) printf "{\"id\":%d,\"host\":\"h%d\",\"num\":\"%s%d\"}\n", f * 100000 + i, i % 7, (i % 500 ? "" : "x"), i }' >"$DIR/in/$f.ndjson"
 done
 { tables files; echo "CREATE TEMPORARY TABLE src (id BIGINT, host STRING, num STRING) WITH ('connector'='filesystem','path'='$DIR/in','format'='json');"; echo "$inserts"; } | job files
-if [ -n "${FRAZIL_BROKER:-}" ]; then
-    topic=tsan-$$
-    bash "${FRAZIL_KAFKA_SH:-test/peers/kafka.sh}" topic "$FRAZIL_BROKER_DIR" $topic 4 >/dev/null
-    { # more records come while the job runs
-        for f in 0 1 2 3; do
-            kcat -b "$FRAZIL_BROKER" -P -t $topic -p $f -l "$DIR/in/$f.ndjson"
-            sleep 1
-        done
-        sleep 3
-        touch "$DIR/fed"
-    } &
-    { tables kafka; echo "CREATE TEMPORARY TABLE src (id BIGINT, host STRING, num STRING) WITH ('connector'='kafka','topic'='$topic','properties.bootstrap.servers'='$FRAZIL_BROKER',
-        'properties.group.id'='tsan','scan.startup.mode'='earliest-offset','format'='json');"; echo "$inserts"; } >"$DIR/kafka.sql"
-    FRAZIL_FAULT=file.fsync:40:eio,commit.accepted:3:unknown,commit.swap:5:conflict $FRAZIL run "$DIR/kafka.sql" >"$DIR/kafka.log" 2>&1 &
-    pid=$!
-    while [ ! -e "$DIR/fed" ] && kill -0 $pid 2>/dev/null; do sleep 0.2; done
-    kill -TERM $pid 2>/dev/null
-    wait $pid
-    code=$?
-    if [ $code != 0 ] || grep -q "WARNING: ThreadSanitizer" "$DIR/kafka.log"; then
-        echo "-- tsan: job kafka: exit code $code"
-        grep -v '^ts=' "$DIR/kafka.log" | head -n 200
-        grep '^ts=' "$DIR/kafka.log" | tail -n 5
-        failed=1
-    else echo "-- tsan: job kafka: ok, $(grep -c 'event=commit ' "$DIR/kafka.log") commits, $(grep -c 'sink.waiting\|commit.retry' "$DIR/kafka.log") troubles"
-    fi
-    wait
+if [ -z "${FRAZIL_BROKER:-}" ]; then
+    own=1 FRAZIL_BROKER=127.0.0.1:${FRAZIL_TSAN_PORT:-29592} FRAZIL_BROKER_DIR=$DIR/kafka
+    bash "$KAFKA" up "$FRAZIL_BROKER_DIR" "${FRAZIL_BROKER#*:}" >"$DIR/up.log" 2>&1 || { tail "$DIR/up.log"; exit 1; }
 fi
+topic=tsan-$$
+bash "$KAFKA" topic "$FRAZIL_BROKER_DIR" $topic 4 >/dev/null
+{ # more records come while the job runs
+    for f in 0 1 2 3; do
+        kcat -b "$FRAZIL_BROKER" -P -t $topic -p $f -l "$DIR/in/$f.ndjson"
+        sleep 1
+    done
+    sleep 3
+    touch "$DIR/fed"
+} &
+{ tables kafka; echo "CREATE TEMPORARY TABLE src (id BIGINT, host STRING, num STRING) WITH ('connector'='kafka','topic'='$topic','properties.bootstrap.servers'='$FRAZIL_BROKER',
+    'properties.group.id'='tsan','scan.startup.mode'='earliest-offset','format'='json');"; echo "$inserts"; } >"$DIR/kafka.sql"
+FRAZIL_FAULT=file.fsync:40:eio,commit.accepted:3:unknown,commit.swap:5:conflict $FRAZIL run "$DIR/kafka.sql" >"$DIR/kafka.log" 2>&1 &
+pid=$!
+while [ ! -e "$DIR/fed" ] && kill -0 $pid 2>/dev/null; do sleep 0.2; done
+kill -TERM $pid 2>/dev/null
+wait $pid
+code=$?
+if [ $code != 0 ] || grep -q "WARNING: ThreadSanitizer" "$DIR/kafka.log"; then
+    echo "-- tsan: job kafka: exit code $code"
+    grep -v '^ts=' "$DIR/kafka.log" | head -n 200
+    grep '^ts=' "$DIR/kafka.log" | tail -n 5
+    failed=1
+else echo "-- tsan: job kafka: ok, $(grep -c 'event=commit ' "$DIR/kafka.log") commits, $(grep -c 'sink.waiting\|commit.retry' "$DIR/kafka.log") troubles"
+fi
+wait
 exit $failed

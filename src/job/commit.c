@@ -9,6 +9,8 @@
 #include "job/job_int.h"
 #include <inttypes.h>
 
+#define PATIENCE_NS 5000000000
+
 typedef struct try_state {
     job *j;
     const job_prepared *p;
@@ -18,7 +20,7 @@ typedef struct try_state {
     ice_manifest_list reuse;
     bool ever_unknown;
     uint32_t conflicts;
-    int64_t wait_ms, min_wait_ms, max_wait_ms, deadline_ns;
+    int64_t wait_ms, min_wait_ms, max_wait_ms, deadline_ns, patience_ns;
     int64_t num_retries;
 } try_state;
 
@@ -147,6 +149,10 @@ static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
     return rc;
 }
 
+/* The control thread commits for all sinks: where there are others, a sink whose table cannot be reached is put off. It begins again from what the table says, which also
+ * tells what became of a commit without an answer. */
+static bool others_wait(const try_state *t) { return t->j->n_sinks > 1 && t->s->can_rewind && fz_mono_ns() >= t->patience_ns && fz_mono_ns() < t->deadline_ns; }
+
 /* Waits, doubling; false when the time is over. A job that is asked twice to stop does not wait on. */
 static bool back_off(try_state *t) {
     int64_t now = fz_mono_ns();
@@ -188,6 +194,7 @@ static void begin(try_state *t, job *j, const job_prepared *p) {
     t->max_wait_ms = ice_property_i64(m, "commit.retry.max-wait-ms", 60000);
     t->num_retries = ice_property_i64(m, "commit.retry.num-retries", 4);
     t->deadline_ns = fz_mono_ns() + ice_property_i64(m, "commit.retry.total-timeout-ms", 1800000) * 1000000;
+    t->patience_ns = fz_mono_ns() + PATIENCE_NS;
     t->wait_ms = t->min_wait_ms > 0 ? t->min_wait_ms : 1;
 }
 
@@ -209,6 +216,7 @@ static job_commit_outcome run(try_state *t, fz_error *err) {
             if ((int64_t)++t->conflicts > t->num_retries) return COMMIT_FAILED;
         } else if (rc == FZ_UNKNOWN) fz_metric_add(FZ_M_COMMIT_UNKNOWN, 1);
         else if (rc != FZ_RETRY) return COMMIT_FAILED;
+        if (others_wait(t)) return COMMIT_LATER;
         if (!back_off(t)) return COMMIT_FAILED;
     }
 }
@@ -217,6 +225,7 @@ job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err) {
     try_state t;
     begin(&t, j, p);
     job_commit_outcome out = run(&t, err);
+    p->sink->unknown = (out == COMMIT_FAILED || out == COMMIT_LATER) && t.ever_unknown;
     if (out == COMMIT_FAILED && t.ever_unknown) {
         char text[1024];
         fz_error last = *err;

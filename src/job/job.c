@@ -110,7 +110,7 @@ static int64_t retry_window_ns(const job_sink *s) {
 static void fail_sink(job *j, job_sink *s, const fz_error *err) {
     s->status = SINK_FAILED;
     abort_sink(j, s);
-    if (err->cls == FZ_UNKNOWN) j->unknown_outcome = true;
+    if (err->cls == FZ_UNKNOWN || s->unknown) j->unknown_outcome = true;
     fz_error e = *err;
     s->error = e;
     fz_context(&e, "sink %s stopped", s->text);
@@ -132,11 +132,16 @@ static void wait_sink(job *j, job_sink *s, const fz_error *err) {
     fz_log_error(FZ_LOG_WARN, "sink.waiting", err);
 }
 
-/* Positions from the table; reading begins there. Workers are parked. */
-static void resume_sink(job *j, job_sink *s) {
+/* Positions from the table; reading begins there. The table is asked while workers run, unless they are parked already: they leave a sink alone that is not running, and its
+ * catalog may take its time. */
+static void resume_sink(job *j, job_sink *s, bool parked) {
     fz_error err;
     fz_status rc = job_sink_position(j, s, &err);
-    if (rc == FZ_OK) s->status = SINK_RUNNING;
+    if (!parked) job_park(j);
+    if (rc == FZ_OK) {
+        s->status = SINK_RUNNING;
+        s->unknown = false; /* the table has said what it holds */
+    }
     for (uint32_t k = 0; rc == FZ_OK && k < j->n_sources; k++)
         if (s->splits[k]) rc = job_source_seek(j, j->sources[k], &err);
     if (rc == FZ_RETRY || rc == FZ_UNKNOWN || rc == FZ_CONFLICT) {
@@ -147,17 +152,12 @@ static void resume_sink(job *j, job_sink *s) {
         for (uint32_t k = 0; k < j->n_sources; k++) /* the others read on */
             if (s->splits[k] && job_source_seek(j, j->sources[k], &err) != FZ_OK) job_fail(j, &err);
     }
-}
-
-static bool can_rewind(const job *j, const job_sink *s) {
-    for (uint32_t i = 0; i < j->n_paths; i++)
-        if (j->paths[i].sink == s && (!j->paths[i].source || !j->paths[i].source->replayable)) return false;
-    return true;
+    if (!parked) job_unpark(j);
 }
 
 static void settle_failure(job *j, job_sink *s, const fz_error *err) {
     bool passing = err->cls == FZ_RETRY || err->cls == FZ_CONFLICT;
-    if (passing && can_rewind(j, s)) wait_sink(j, s, err);
+    if (passing && s->can_rewind) wait_sink(j, s, err);
     else fail_sink(j, s, err);
 }
 
@@ -165,14 +165,14 @@ static void settle_failure(job *j, job_sink *s, const fz_error *err) {
 static void rewind_sink(job *j, job_sink *s, const fz_error *why) {
     fz_metric_add(FZ_M_REWINDS, 1);
     fz_log_error(FZ_LOG_WARN, "sink.rewind", why);
-    if (++s->rewinds > MAX_REWINDS || !can_rewind(j, s)) {
+    if (++s->rewinds > MAX_REWINDS || !s->can_rewind) {
         fz_error e = *why;
         e.cls = FZ_FATAL;
         fail_sink(j, s, &e);
         return;
     }
     abort_sink(j, s);
-    resume_sink(j, s);
+    resume_sink(j, s, true);
 }
 
 static void tend_sinks(job *j) {
@@ -180,12 +180,11 @@ static void tend_sinks(job *j) {
         job_sink *s = j->sinks[i];
         bool failing = s->status == SINK_RUNNING && atomic_load(&s->failing);
         bool due = s->status == SINK_WAITING && fz_mono_ns() >= s->wait_until_ns;
-        if (!failing && !due) continue;
+        if (due) resume_sink(j, s, false);
+        if (!failing) continue;
         job_park(j);
-        if (failing) {
-            fz_error err = s->error;
-            settle_failure(j, s, &err);
-        } else resume_sink(j, s);
+        fz_error err = s->error;
+        settle_failure(j, s, &err);
         job_unpark(j);
     }
 }
@@ -222,6 +221,10 @@ static bool commit_one(job *j, job_prepared *p, bool parked) {
     fz_metric_add(FZ_M_CHECKPOINTS_FAILED, 1);
     if (!parked) job_park(j);
     if (out == COMMIT_REWIND) rewind_sink(j, p->sink, &err);
+    else if (out == COMMIT_LATER) {
+        err.cls = FZ_RETRY;
+        settle_failure(j, p->sink, &err);
+    }
     else settle_failure(j, p->sink, &err);
     if (!parked) job_unpark(j);
     return false;
@@ -346,7 +349,7 @@ static bool recover_lost_offsets(job *j) {
     for (uint32_t i = 0; i < j->n_sinks; i++)
         if (j->sinks[i]->status == SINK_RUNNING) {
             abort_sink(j, j->sinks[i]);
-            resume_sink(j, j->sinks[i]);
+            resume_sink(j, j->sinks[i], true);
         }
     atomic_store(&j->failed, false);
     job_unpark(j);
@@ -448,6 +451,7 @@ static fz_status conclude(job *j, job_report *r, fz_error *err) {
     r->checkpoints = fz_metric_get(FZ_M_CHECKPOINTS);
     r->stopped = job_stop_requested() > 0;
     const fz_error *why = atomic_load(&j->failed) ? &j->error : NULL;
+    for (uint32_t i = 0; i < j->n_sinks; i++) j->unknown_outcome |= j->sinks[i]->status == SINK_WAITING && j->sinks[i]->unknown;
     for (uint32_t i = 0; i < j->n_sinks && !why; i++)
         if (j->sinks[i]->status == SINK_FAILED || (j->sinks[i]->status == SINK_WAITING && j->sinks[i]->error.cls != FZ_OK)) why = &j->sinks[i]->error;
     if (!why && !j->unknown_outcome) return FZ_OK;

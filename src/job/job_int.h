@@ -80,10 +80,12 @@ struct job_sink {
     uint32_t *n_splits;
     uint32_t *paths_of;      /* by source index: number of INSERTs */
     bool replayable;         /* it has a source with positions */
+    bool can_rewind;         /* all its sources have: what was dropped can be read again */
     bool only_bounded_oneshot; /* commits once, at the end */
     bool oneshot_rows;       /* rows without positions were handed over since the last commit */
     bool new_chain;
     bool committed;          /* this run has committed to it */
+    bool unknown;            /* the outcome of its last commit is not known yet */
     uint32_t empty_checkpoints, rewinds, waits; /* the last two: since the last commit */
     int64_t wait_until_ns, failing_since_ns;
     pthread_mutex_t lock;
@@ -171,8 +173,9 @@ fz_status job_writers_close(job *j, job_sink *s, sink_files *out, fz_error *err)
 void job_writers_abort(job *j, job_sink *s);
 
 /* commit.c */
-typedef enum { COMMIT_DONE, COMMIT_REWIND, COMMIT_FAILED } job_commit_outcome;
-/* Commits p by the protocol. REWIND: the table is somewhere else, p's files are dropped. FAILED: err says why (class UNKNOWN: may have landed, files stay). */
+typedef enum { COMMIT_DONE, COMMIT_REWIND, COMMIT_LATER, COMMIT_FAILED } job_commit_outcome;
+/* Commits p by the protocol. REWIND: the table is somewhere else, p's files are dropped. LATER: the table cannot be reached
+ * now (err), and other sinks must not wait for it; p's files are dropped. FAILED: err says why (class UNKNOWN: may have landed, files stay). */
 job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err);
 
 /* oneshot.c */

@@ -5,7 +5,9 @@
 
 /* ---- waiting for peers that are away: visibly, with back-off, until told to stop ---- */
 static bool wait_visibly(const char *event, const fz_error *err, int64_t *wait_ms) {
-    fz_log_error(FZ_LOG_WARN, event, err);
+    fz_error line = *err;
+    if (!line.detail[0]) (void)!fz_detail(&line, "trying again in %lld ms", (long long)*wait_ms);
+    fz_log_error(FZ_LOG_WARN, event, &line);
     for (int64_t done = 0; done < *wait_ms; done += 100) {
         if (job_stop_requested()) return false;
         fz_sleep_ms(100);
@@ -320,9 +322,10 @@ static fz_status open_sink(job *j, job_sink *s, fz_error *err) {
     s->splits = FZ_ANEWN(j->arena, job_split_state *, j->n_sources + 1);
     s->n_splits = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
     s->paths_of = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
-    s->only_bounded_oneshot = true;
+    s->only_bounded_oneshot = s->can_rewind = true;
     for (uint32_t i = 0; i < j->n_paths; i++) {
         job_path *p = &j->paths[i];
+        if (p->sink == s) s->can_rewind &= p->source && p->source->replayable;
         if (p->sink != s || !p->source) continue;
         s->paths_of[p->source->index]++;
         s->replayable |= p->source->replayable;

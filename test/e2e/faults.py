@@ -126,6 +126,42 @@ def catalog_locked():
     return f"locked for {seconds} s"
 
 
+def other_sink_goes_on():
+    """Two catalogs; one is locked for a long time: the other table's commits do not wait for it."""
+    t = setting("other")
+    path = t.script(t.name)
+    text = open(path).read()
+    second = t.catalog().replace("CATALOG c", "CATALOG d").replace("catalog.db", "second.db").replace("/wh", "/wh2")
+    table = "CREATE TABLE IF NOT EXISTS d.db.t (id BIGINT, host STRING, num INT) PARTITIONED BY (host) WITH ('commit.retry.min-wait-ms'='50');\n"
+    text = text.replace("CREATE TEMPORARY", second + "CREATE DATABASE IF NOT EXISTS d.db;\n" + table + "CREATE TEMPORARY", 1)
+    text = text.replace("\nEND;", "\nINSERT INTO d.db.t SELECT id, TRIM(host), CAST(num AS INT) FROM src;\nEND;")
+    with open(path, "w") as f:
+        f.write(text)
+    ids = feed(t, 0, 50)
+    j = t.start(path)
+    t.wait_rows(50, job=j)
+    db = sqlite3.connect(f"{t.dir}/second.db", isolation_level=None, timeout=10)
+    db.execute("BEGIN EXCLUSIVE")
+    for k in range(1, 4):
+        ids += feed(t, k * 100, 50)
+        t.wait_rows(len(ids), job=j, seconds=40)
+    db.execute("ROLLBACK")
+    db.close()
+    j.wait_log("sink.waiting")
+    other = Tables(B, t.name)
+    other.dir = t.dir
+    with open(f"{t.dir}/init2.sql", "w") as f:
+        f.write(second)
+    other.init = lambda: f"{t.dir}/init2.sql"
+    until = time.monotonic() + 60
+    while other.sql("SELECT COUNT(*) AS n FROM d.db.t")[0]["n"] < len(ids):
+        require(time.monotonic() < until, f"the locked table stays behind\n{j.text()[-2000:]}")
+        time.sleep(0.3)
+    j.stop()
+    t.judge(ids)
+    require(sorted(r["id"] for r in other.sql("SELECT id FROM d.db.t")) == sorted(ids), "the second table holds other rows")
+
+
 def broker_away():
     t = setting("broker")
     ids = feed(t, 0, 50)
@@ -266,7 +302,7 @@ def conflicts():
     t.judge(ids)
 
 
-CASES = {"full_disk": full_disk, "read_only_disk": read_only_disk, "disk_errors": disk_errors, "catalog_locked": catalog_locked, "broker_away": broker_away,
+CASES = {"full_disk": full_disk, "read_only_disk": read_only_disk, "disk_errors": disk_errors, "catalog_locked": catalog_locked, "other_sink_goes_on": other_sink_goes_on, "broker_away": broker_away,
          "broker_away_at_start": broker_away_at_start, "two_copies": two_copies, "two_pipelines": two_pipelines, "sigterm": sigterm, "sink_fails_stop": lambda: sink_fails("stop"),
          "sink_fails_continue": lambda: sink_fails("continue"), "unknown_outcome": unknown_outcome, "lost_answer": lost_answer, "lost_before": lost_before, "conflicts": conflicts}
 if os.geteuid() != 0:
