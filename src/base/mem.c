@@ -45,12 +45,16 @@ char *fz_asprintf(const char *fmt, ...) {
 }
 
 /* ---- arenas ---- */
+/* Blocks come in classes: 256 KiB, 512 KiB ... 8 MiB. Those given back wait in a pool, since a block that malloc maps and unmaps anew for each batch
+ * costs a page fault for every 4 KiB of it. */
 #define BLOCK_SIZE ((size_t)256 * 1024)
-#define POOL_MAX 64 /* 16 MiB of spare blocks at most */
+#define CLASSES 6
+#define POOL_MAX ((size_t)20 << 20)
 
 typedef struct block {
     struct block *next;
     size_t size, used; /* of data[] */
+    int cls;           /* -1: larger than every class */
     _Alignas(16) unsigned char data[];
 } block;
 
@@ -61,26 +65,28 @@ struct fz_arena {
 };
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static block *pool;
-static size_t pool_n;
+static block *pool[CLASSES];
+static size_t pool_bytes;
 
 static block *block_get(size_t want) {
-    if (want <= BLOCK_SIZE - sizeof(block)) {
-        pthread_mutex_lock(&pool_lock);
-        block *b = pool;
-        if (b) {
-            pool = b->next;
-            pool_n--;
-        }
-        pthread_mutex_unlock(&pool_lock);
-        if (!b) b = fz_malloc(BLOCK_SIZE);
-        b->size = BLOCK_SIZE - sizeof(block);
-        b->used = 0;
+    size_t total = sizeof(block) + want, size = BLOCK_SIZE;
+    int cls = 0;
+    while (cls < CLASSES && size < total) size <<= 1, cls++;
+    block *b = NULL;
+    if (cls == CLASSES) {
+        b = fz_malloc(total);
+        *b = (block){.size = want, .cls = -1};
         return b;
     }
-    block *b = fz_malloc(sizeof(block) + want);
-    b->size = want;
-    b->used = 0;
+    pthread_mutex_lock(&pool_lock);
+    if (pool[cls]) {
+        b = pool[cls];
+        pool[cls] = b->next;
+        pool_bytes -= size;
+    }
+    pthread_mutex_unlock(&pool_lock);
+    if (!b) b = fz_malloc(size);
+    *b = (block){.size = size - sizeof(block), .cls = cls};
     return b;
 }
 
@@ -88,12 +94,13 @@ static void block_put(block *b) {
 #ifdef FZ_POISON
     memset(b->data, 0xdb, b->size);
 #endif
-    if (b->size == BLOCK_SIZE - sizeof(block)) {
+    if (b->cls >= 0) {
+        size_t size = BLOCK_SIZE << b->cls;
         pthread_mutex_lock(&pool_lock);
-        if (pool_n < POOL_MAX) {
-            b->next = pool;
-            pool = b;
-            pool_n++;
+        if (pool_bytes + size <= POOL_MAX) {
+            b->next = pool[b->cls];
+            pool[b->cls] = b;
+            pool_bytes += size;
             b = NULL;
         }
         pthread_mutex_unlock(&pool_lock);
@@ -103,12 +110,13 @@ static void block_put(block *b) {
 
 void fz_arena_pool_trim(void) {
     pthread_mutex_lock(&pool_lock);
-    while (pool) {
-        block *b = pool;
-        pool = b->next;
-        free(b);
-    }
-    pool_n = 0;
+    for (int c = 0; c < CLASSES; c++)
+        while (pool[c]) {
+            block *b = pool[c];
+            pool[c] = b->next;
+            free(b);
+        }
+    pool_bytes = 0;
     pthread_mutex_unlock(&pool_lock);
 }
 
@@ -136,14 +144,6 @@ void *fz_arena_alloc(fz_arena *a, size_t n) {
     if (!b || b->size - b->used < n) {
         block *nb = block_get(n);
         a->bytes += nb->size + sizeof(block);
-        /* A block made for one large value does not push the half-empty current block aside. */
-        if (b && nb->size == n && b->size - b->used > 1024) {
-            nb->next = b->next;
-            b->next = nb;
-            nb->used = n;
-            a->last = NULL;
-            return nb->data;
-        }
         nb->next = b;
         a->head = b = nb;
     }
