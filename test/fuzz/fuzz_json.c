@@ -135,20 +135,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-#ifdef FUZZ_REPLAY
-int main(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
-        FILE *f = fopen(argv[i], "rb");
-        if (!f) return perror(argv[i]), 1;
-        static uint8_t buf[1 << 20];
-        size_t n = fread(buf, 1, sizeof buf, f);
-        fclose(f);
-        uint8_t *exact = malloc(n + !n);
-        memcpy(exact, buf, n);
-        LLVMFuzzerTestOneInput(exact, n);
-        free(exact);
-    }
-    printf("%d inputs\n", argc - 1);
-    return 0;
-}
-#endif
+#include "replay.h"
