@@ -6,6 +6,7 @@
     check.py compare DIR FILE [READER,...]    each reader sees the rows of FILE: number, hash (defined in test/peers/read_table.py), rows per day
     check.py athena DIR                       the checks of test/data/sql/athena_checks.sql, as `frazil sql` answers them, against PyIceberg's rows
     check.py letters DIR                      one dead letter for each record of gen_dirty.failing(), with its bytes, and nothing else changed
+    check.py beside DIR FLINK_DIR DUMPS        row by row: what both tables hold, all three readers, Java with --verify on ours
     check.py generated FILE NAME              how to generate a topic's records again: "SEED COUNT"
 """
 import base64
@@ -99,6 +100,32 @@ def compare(where, file, readers="pyiceberg,duckdb"):
     sys.exit(1 if wrong else 0)
 
 
+def dump(where, table, readers, place, *options):
+    os.makedirs(place, exist_ok=True)
+    p = subprocess.run([sys.executable, f"{HERE}/../peers/read_table.py", "--readers", readers, "--dump", place, *options, metadata(where, table)], capture_output=True, text=True)
+    print(p.stdout.rstrip())
+    if p.returncode:
+        sys.exit(f"the readers do not agree on {table}\n{p.stderr[-2000:]}")
+    with open(f"{place}/pyiceberg.txt", encoding="utf-8", newline="\n") as f:
+        return collections.Counter(f.read().split("\n"))
+
+
+def beside(where, flink, dumps):
+    wrong = 0
+    for t in TABLES:
+        print(f"-- {t}: frazil")
+        ours = dump(where, t, "pyiceberg,duckdb,java", f"{dumps}/frazil-{t}", "--verify")
+        print(f"-- {t}: Flink")
+        theirs = dump(flink, t, "pyiceberg", f"{dumps}/flink-{t}")
+        less, more = theirs - ours, ours - theirs
+        for name, rows_ in (("only in Flink's table", less), ("only in frazil's table", more)):
+            for row in sorted(rows_)[:10]:
+                print(f"   {name}: {row[:300]}")
+        wrong += bool(less or more)
+        print(f"{'FAILED' if less or more else 'ok    '} {t}: {ours.total() - 1} rows, Flink {theirs.total() - 1}; {less.total()} missing, {more.total()} more")
+    sys.exit(1 if wrong else 0)
+
+
 def stamp(t):
     return None if t is None else t.strftime("%Y-%m-%d %H:%M:%S.%f").rjust(26, "0")
 
@@ -145,4 +172,4 @@ def generated(file, name):
     print(t["seed"], t["count"])
 
 
-{"keep": keep, "wait": wait, "compare": compare, "athena": athena, "letters": letters, "generated": generated}[sys.argv[1]](*sys.argv[2:])
+{"keep": keep, "wait": wait, "compare": compare, "athena": athena, "letters": letters, "beside": beside, "generated": generated}[sys.argv[1]](*sys.argv[2:])

@@ -21,6 +21,7 @@ import re
 import struct
 import subprocess
 import sys
+import uuid
 from decimal import Context
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ SCALARS = {
     T.DoubleType: number_of(">d"),
     T.DecimalType: lambda v: "d" + str(int(v.scaleb(-v.as_tuple().exponent, WIDE))),
     T.StringType: text_of,
-    T.UUIDType: bytes_of,
+    T.UUIDType: lambda v: bytes_of(uuid.UUID(v) if isinstance(v, str) else v),  # DuckDB gives a text
     T.BinaryType: bytes_of,
     T.FixedType: bytes_of,
 }

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# interop/run.sh: strangers and frazil on the same files, manifests, catalogs and tables: PyIceberg, pyarrow, DuckDB; Java makes tables.
+# FRAZIL_INTEROP_VERIFY=1 (long): Java also reads everything, verifies files against manifests, and works on our catalogs.
+# Environment: FRAZIL_BIN (build/frazil), FRAZIL_BUILD (build); KEEP=1 leaves the directory.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+B=${FRAZIL_BUILD:-build}
+export FRAZIL_BIN=${FRAZIL_BIN:-$PWD/$B/frazil}
+FRAZIL_TEST_DIR=$(mktemp -d /tmp/frazil-interop.XXXXXX)
+export FRAZIL_TEST_DIR
+trap '[ -n "${KEEP:-}" ] || rm -rf "$FRAZIL_TEST_DIR"' EXIT
+READERS=$PWD/test/peers/readers.sh
+TOOLS=$B/test/tools
+make -s "B=$B" "$TOOLS/manifest_tool" "$TOOLS/catalog_tool" "$TOOLS/parquet_write" || exit 1
+bash "$READERS" up || exit 1
+failed=()
+
+# part NAME COMMAND...: one line when it succeeds, all of its output when not
+part() {
+    local name=$1 start=$SECONDS
+    shift
+    if "$@" >"$FRAZIL_TEST_DIR/$name.log" 2>&1; then echo "ok     $name ($(grep -c '^ok' "$FRAZIL_TEST_DIR/$name.log") checks, $((SECONDS - start)) s)"
+    else
+        tail -n 40 "$FRAZIL_TEST_DIR/$name.log"
+        echo "FAILED $name"
+        failed+=("$name")
+    fi
+}
+python() { bash "$READERS" python "$@"; }
+
+part manifests python test/interop/manifest_check.py "$TOOLS/manifest_tool"
+part catalog python test/interop/catalog_pyiceberg.py "$TOOLS/catalog_tool"
+part parquet python test/interop/parquet_roundtrip.py "$TOOLS/parquet_write" "$FRAZIL_TEST_DIR/parquet"
+part append python test/interop/append.py
+if [ -n "${FRAZIL_INTEROP_VERIFY:-}" ]; then
+    part catalog-java bash test/interop/java.sh catalog "$TOOLS/catalog_tool"
+    part manifests-java bash test/interop/java.sh manifests "$TOOLS/manifest_tool"
+    part parquet-java bash test/interop/java.sh parquet "$FRAZIL_TEST_DIR/parquet"
+fi
+echo "interop: failed parts: ${failed[*]:-none}"
+[ ${#failed[@]} = 0 ]
