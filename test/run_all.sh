@@ -8,7 +8,7 @@ ALL="style build unit asan tsan fuzz interop e2e oracle kill"
 failed=() began=$SECONDS
 
 layer_style() { python3 test/check_includes.py; }
-layer_build() { make -j"$(nproc)"; }
+layer_build() { make -j"$(nproc)" && sh test/check_docs.sh; }
 layer_unit() { make -j"$(nproc)" tests && make unit; }
 layer_asan() { make -j"$(nproc)" SAN=address tests && make SAN=address unit && bash test/fault/run.sh; }
 layer_tsan() { bash test/tsan.sh; }
