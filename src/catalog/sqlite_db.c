@@ -132,14 +132,14 @@ static fz_status prepare(const cat_catalog *c, sql_db *d, bool may_init, fz_erro
         fz_fail(err, FZ_USER, "catalog.not-a-catalog", "'%s' is a database of another program (it has the table '%s' and no 'iceberg_tables')", d->file, f.first);
         return fz_hint(err, "give the catalog a file of its own");
     }
+    if (f.tables && (columns & 31) != 31)
+        return fz_fail(err, FZ_USER, "catalog.not-a-catalog", "the table 'iceberg_tables' of '%s' lacks columns of an Iceberg catalog", d->file);
     if ((!f.tables || !f.properties) && !may_init)
         return fz_fail(err, FZ_USER, "catalog.not-a-catalog", "'%s' has no Iceberg catalog in it, and the options forbid to make one", d->file);
     if (!f.tables || !f.properties) {
         FZ_TRY(make_tables(d, err));
         FZ_TRY(look(d, &f, &columns, err));
     }
-    if ((columns & 31) != 31)
-        return fz_fail(err, FZ_USER, "catalog.not-a-catalog", "the table 'iceberg_tables' of '%s' lacks columns of an Iceberg catalog", d->file);
     if (!(columns & 32) && (fz_ieq(cat_option(c, "jdbc.schema-version"), "V1") || fz_ieq(cat_option(c, "schema_version"), "V1"))) {
         FZ_TRY(upgrade(d, err));
         columns |= 32;
