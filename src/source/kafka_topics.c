@@ -22,7 +22,13 @@ fz_status kafka_connect(kafka_source *k, fz_error *err) {
         if (!e) break;
         int64_t waited_ms = (fz_mono_ns() - begin) / 1000000;
         bool down = waited_ms > CONNECT_MS || (waited_ms > DOWN_MS && atomic_load(&k->control_client.all_down));
-        if (atomic_load(&k->control_client.auth_failed) || down) return kafka_request_error(&k->control_client, e, "no Kafka broker answers", err);
+        if (atomic_load(&k->control_client.auth_failed) || down) {
+            const char *servers = fz_pair_get(k->options, k->n_options, "properties.bootstrap.servers");
+            char *what = fz_asprintf("no Kafka broker answers at %s", servers ? servers : "no address");
+            fz_status rc = kafka_request_error(&k->control_client, e, what, err);
+            fz_free(what);
+            return rc;
+        }
     }
     char *id = rd_kafka_clusterid(k->control, REQUEST_MS);
     if (!id) return fz_fail(err, FZ_RETRY, "kafka.unreachable", "table %s: the Kafka cluster does not tell its id", k->base.cx.table);
