@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A real Kafka 4.1.1 broker (one node, KRaft) for tests.
-#   kafka.sh up DIR [PORT]               PORT (default 29092) and the next one; data in DIR outlives down
+#   kafka.sh up DIR [PORT]               PORT (default 29092) and the next two; data in DIR outlives down. PORT + 2 wants a login:
+#                                        SASL_PLAINTEXT, PLAIN, user reader, password "reader's secret"
 #   kafka.sh down DIR
 #   kafka.sh topic DIR NAME PARTITIONS [CONFIG=VALUE...]
 #   kafka.sh produce DIR TOPIC FILE [PARTITION|- [KCAT-OPTION...]]   a record a line; -: any partition
@@ -19,14 +20,16 @@ run_java() { java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "-Dlog4j2.configurati
 admin() { local class=$1; shift; run_java "org.apache.kafka.tools.$class" --bootstrap-server "127.0.0.1:$PORT" "$@"; }
 
 write_config() {
-    local controller=$((PORT + 1)) key
+    local controller=$((PORT + 1)) login=$((PORT + 2)) key
     echo '<Configuration><Appenders><Console name="e" target="SYSTEM_ERR"><PatternLayout pattern="%d %p %c{1}: %m%n"/></Console></Appenders><Loggers><Root level="WARN"><AppenderRef ref="e"/></Root></Loggers></Configuration>' >"$DIR/log.xml"
     {
         echo "node.id=1"
         echo "process.roles=controller,broker"
-        echo "listeners=CLIENTS://127.0.0.1:$PORT,VOTES://127.0.0.1:$controller"
-        echo "advertised.listeners=CLIENTS://127.0.0.1:$PORT"
-        echo "listener.security.protocol.map=CLIENTS:PLAINTEXT,VOTES:PLAINTEXT"
+        echo "listeners=CLIENTS://127.0.0.1:$PORT,LOGIN://127.0.0.1:$login,VOTES://127.0.0.1:$controller"
+        echo "advertised.listeners=CLIENTS://127.0.0.1:$PORT,LOGIN://127.0.0.1:$login"
+        echo "listener.security.protocol.map=CLIENTS:PLAINTEXT,LOGIN:SASL_PLAINTEXT,VOTES:PLAINTEXT"
+        echo "listener.name.login.sasl.enabled.mechanisms=PLAIN"
+        echo "listener.name.login.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_reader=\"reader's secret\";"
         echo "inter.broker.listener.name=CLIENTS"
         echo "controller.listener.names=VOTES"
         echo "controller.quorum.voters=1@127.0.0.1:$controller"
