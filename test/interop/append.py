@@ -213,14 +213,15 @@ def java_made():
         require(t.metadata.sort_orders == before.sort_orders and t.metadata.default_sort_order_id == before.default_sort_order_id and t.properties["who"] == "java", f"{name}: sort order, properties")
         require(t.metadata.partition_specs == before.partition_specs, f"{name}: partition specs")
     lake.agree(len(ROWS), *names)
-    docs = [{"id": 1, "arr": ["a", None], "m": {"k": {"x": 9007199254740993}, "l": None}, "r": {"a": "q", "b": [1, None]}}, {"id": 2}, {"id": 3, "arr": [], "m": {}, "r": {"b": []}}]
+    docs = [{"id": 1, "arr": ["a", None], "m": {"k": {"x": 9007199254740993}, "l": None}, "r": {"a": "q", "b": [1, None]}}, {"id": 2, "m": {}}, {"id": 3, "arr": [], "m": {}, "r": {"b": []}}]
+    # (PyIceberg 0.12.0 reads a NULL list or map of structs as an empty one, so there is none)
     os.mkdir(f"{lake.dir}/in")
     with open(f"{lake.dir}/in/a.ndjson", "w") as f:
         f.writelines(json.dumps(d) + "\n" for d in docs)
     lake.sql(f"""CREATE TEMPORARY TABLE src (id INT, arr ARRAY<STRING>, m MAP<STRING, ROW<x BIGINT>>, r ROW<a STRING, b ARRAY<INT>>)
         WITH ('connector'='filesystem','path'='{lake.dir}/in','format'='json');""", "INSERT INTO nested SELECT * FROM src;")
     got = sorted(lake.table("nested").scan().to_arrow().to_pylist(), key=lambda r: r["id"])
-    require([r["arr"] for r in got] == [["a", None], None, []] and [r["m"] if r["m"] is None else dict(r["m"]) for r in got] == [docs[0]["m"], None, {}]
+    require([r["arr"] for r in got] == [["a", None], None, []] and [r["m"] if r["m"] is None else dict(r["m"]) for r in got] == [docs[0]["m"], {}, {}]
             and [r["r"] for r in got] == [docs[0]["r"], None, {"a": None, "b": []}], f"{got}")
     lake.agree(3, "nested")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # oracle/beside.sh [SEED [COUNT]]: the real Flink 2.0.1 beside frazil: the same two scripts over the same topics of one broker, compared row by row.
-# Takes 4 GB of memory. Environment: FRAZIL_BIN; FRAZIL_ORACLE_PORT, FRAZIL_FLINK_PORT; FRAZIL_FLINK_DIR, FRAZIL_BROKER_DIR: peers that run already;
+# Flink takes up to 7 GB of memory: each partition is an open file there. Environment: FRAZIL_BIN; FRAZIL_ORACLE_PORT, FRAZIL_FLINK_PORT; FRAZIL_FLINK_DIR, FRAZIL_BROKER_DIR: peers that run already;
 # KEEP_ROWS=FILE: Flink's answer is written there, in the form of test/data/oracle/flink_rows.json; KEEP=1 leaves the directory.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -8,7 +8,7 @@ export FRAZIL_BIN=${FRAZIL_BIN:-$PWD/build/frazil}
 PEERS=$PWD/test/peers
 PYTHON=$(bash "$PEERS/readers.sh" python)
 PORT=${FRAZIL_ORACLE_PORT:-29692}
-SEED=${1:-$RANDOM} COUNT=${2:-60000}
+SEED=${1:-$RANDOM} COUNT=${2:-20000}
 DIR=$(mktemp -d /tmp/frazil-beside.XXXXXX)
 KAFKA=${FRAZIL_BROKER_DIR:-$DIR/kafka} FLINK=${FRAZIL_FLINK_DIR:-$DIR/flink-cluster}
 JOB=
@@ -22,7 +22,7 @@ trap finish EXIT
 mkdir -p "$DIR/frazil" "$DIR/flink"
 [ -n "${FRAZIL_BROKER_DIR:-}" ] || bash "$PEERS/kafka.sh" up "$KAFKA" "$PORT" 2>"$DIR/kafka.log"
 PORT=$(cat "$KAFKA/port")
-[ -n "${FRAZIL_FLINK_DIR:-}" ] || bash "$PEERS/flink.sh" up "$FLINK" "${FRAZIL_FLINK_PORT:-28181}" 2>"$DIR/flink.log"
+[ -n "${FRAZIL_FLINK_DIR:-}" ] || TM_MEMORY=5500m bash "$PEERS/flink.sh" up "$FLINK" "${FRAZIL_FLINK_PORT:-28181}" 2>"$DIR/flink.log"
 
 counts=()
 for topic in syslog authlog; do
