@@ -3,7 +3,7 @@
 commits, rollbacks and expiry by PyIceberg, transactions.
 
 usage: positions.py [CASE...]  by test/e2e/run.sh, which gives it a broker. Cases that need PyIceberg are left out without it."""
-import os, sys, time
+import os, signal, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
 from harness import Broker, Tables, main, require
@@ -99,17 +99,29 @@ def records_gone():
 
 
 def records_gone_while_running():
-    """Retention overtakes a reader that waits: with lost-offsets = earliest it goes on, without it ends."""
-    t = setting("overtaken")
-    put(t, 0, 0, 10)
-    bounded(t)
-    put(t, 0, 10, 90)
-    B.call("delete-records", t.name, 0, 100)
-    put(t, 0, 100, 10)
-    j = t.start(t.script(t.name, settings={"frazil.lost-offsets": "earliest"}))
-    t.wait_rows(20, job=j)
-    j.stop()
-    t.judge(list(range(10)) + list(range(100, 110)))
+    """Retention overtakes a reader that was held up: it ends with the numbers, or goes on at the earliest; what it had read stays, nothing comes twice."""
+    for policy in ("fail", "earliest"):
+        t = setting(f"overtaken-{policy}")
+        put(t, 0, 0, 10)
+        j = t.start(t.script(t.name, settings={"frazil.lost-offsets": policy}))
+        t.wait_rows(10, job=j)
+        j.signal(signal.SIGSTOP)
+        put(t, 0, 10, 5)  # the answer to a fetch that waits
+        put(t, 0, 15, 485)
+        B.call("delete-records", t.name, 0, 400)
+        j.signal(signal.SIGCONT)
+        if policy == "fail":
+            code = j.wait(60)
+            require(code == 2 and "kafka.offset-gone" in j.text(), f"exit code {code}\n{j.text()[-2000:]}")
+        else:
+            j.wait_log("positions.offsets-lost", 60)
+            put(t, 0, 500, 10)
+            t.wait_rows(120, job=j)
+            j.stop()
+        ids = t.ids()
+        require(len(ids) == len(set(ids)) and set(range(10)) <= set(ids), f"{sorted(ids)}")
+        require(policy == "fail" or set(range(400, 510)) <= set(ids), f"{sorted(ids)}")
+        t.audit()
 
 
 # ---- latest, new partitions ----
