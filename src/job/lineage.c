@@ -43,24 +43,25 @@ static fz_status use_mirror(fz_arena *a, const ice_metadata *m, const char *pipe
     return FZ_OK;
 }
 
+/* Only what decides is decoded: a lineage may have ten thousand snapshots, each with the positions of all splits. */
+static const char *pipeline_of(const ice_snapshot *s) { return fz_pair_get(s->summary, s->n_summary, JOB_KEY_PIPELINE); }
+static bool is_of(const ice_snapshot *s, const char *pipeline) { return pipeline_of(s) && strcmp(pipeline_of(s), pipeline) == 0; }
+
 fz_status job_lineage_read(fz_arena *a, const ice_metadata *m, const char *pipeline, const char *commit_id, const ice_io *io, job_lineage *out, fz_error *err) {
     *out = (job_lineage){0};
     bool cut = false;
     int64_t lowest = INT64_MAX;
     const ice_snapshot *last = NULL;
     for (const ice_snapshot *s = ice_metadata_current(m); s; s = ice_snapshot_parent(m, s, &cut)) {
-        job_marks marks;
-        bool ours;
-        FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &marks, &ours, err));
         last = s;
         if (s->sequence < lowest) lowest = s->sequence;
-        if (!ours || strcmp(marks.pipeline, pipeline) != 0) continue;
+        if (!is_of(s, pipeline)) continue;
         if (!out->found) {
-            out->found = true;
-            out->marks = marks;
+            FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &out->marks, &out->found, err));
             out->snapshot_id = s->id;
         }
-        out->commit_seen = commit_id && strcmp(marks.commit_id, commit_id) == 0;
+        const char *id = fz_pair_get(s->summary, s->n_summary, JOB_KEY_COMMIT_ID);
+        out->commit_seen = commit_id && id && strcmp(id, commit_id) == 0;
         if (!commit_id || out->commit_seen) return FZ_OK; /* else go on: another run of this pipeline may have committed since */
     }
     return last && cut && !out->found ? use_mirror(a, m, pipeline, last, lowest, io, out, err) : FZ_OK;
@@ -77,10 +78,10 @@ fz_status job_lineage_others(fz_arena *a, const ice_metadata *m, const char *pip
     *n = 0;
     bool cut = false;
     for (const ice_snapshot *s = ice_metadata_current(m); s; s = ice_snapshot_parent(m, s, &cut)) {
-        job_marks marks;
-        bool ours;
-        FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &marks, &ours, err));
-        if (ours && strcmp(marks.pipeline, pipeline) != 0 && !met(*out, *n, marks.pipeline)) (*out)[(*n)++] = marks;
+        bool found;
+        if (!pipeline_of(s) || is_of(s, pipeline) || met(*out, *n, pipeline_of(s))) continue;
+        FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &(*out)[*n], &found, err));
+        *n += found;
     }
     for (uint32_t i = 0; cut && i < m->n_properties; i++) {
         const char *key = m->properties[i].key;
