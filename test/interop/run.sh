@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 B=${FRAZIL_BUILD:-build}
-export FRAZIL_BIN=${FRAZIL_BIN:-$PWD/$B/frazil}
+export FRAZIL_BIN=${FRAZIL_BIN:-$(realpath -m "$B/frazil")}
 FRAZIL_TEST_DIR=$(mktemp -d /tmp/frazil-interop.XXXXXX)
 export FRAZIL_TEST_DIR
 trap '[ -n "${KEEP:-}" ] || rm -rf "$FRAZIL_TEST_DIR"' EXIT

@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.time.*;
-import java.time.temporal.ChronoUnit;
 import java.util.*;
 import java.util.stream.*;
 import org.apache.hadoop.conf.Configuration;
@@ -50,7 +49,7 @@ public class TableReader {
 
   static String micros(Object v) {
     Instant i = v instanceof OffsetDateTime o ? o.toInstant() : ((LocalDateTime) v).toInstant(ZoneOffset.UTC);
-    return Long.toString(ChronoUnit.MICROS.between(Instant.EPOCH, i));
+    return Long.toString(Math.addExact(Math.multiplyExact(i.getEpochSecond(), 1000000L), i.getNano() / 1000)); // ChronoUnit counts in nanoseconds, which end in 1677
   }
 
   static String text(Type t, Object v) {

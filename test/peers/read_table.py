@@ -182,7 +182,7 @@ def compare(target, args):
         if args.dump:
             os.makedirs(args.dump, exist_ok=True)
             with open(os.path.join(args.dump, name + ".txt"), "w", encoding="utf-8") as out:
-                out.writelines(line + "\n" for line in sorted(rows.kept))
+                out.writelines(line.replace("\\", "\\\\").replace("\n", "\\n") + "\n" for line in sorted(rows.kept))
     agree = len(results) == 1 and isinstance(next(iter(results)), tuple)
     print("  AGREE" if agree else "  DISAGREE", "but the metadata is wrong" if args.wrong else "")
     return agree and not args.wrong
