@@ -8,5 +8,6 @@
 #define FZ_MAX_COLUMNS 10000               /* of one table */
 #define FZ_MAX_METADATA_JSON (512u << 20)  /* bytes of a metadata.json that is read */
 #define FZ_MAX_TEXT (64u << 20)            /* bytes of one text that a function (REPEAT, LPAD, ...) makes */
+#define FZ_MAX_DURATION_MS 3155760000000ll /* 100 years: nanoseconds of it, added to a clock, fit 64 bits */
 #define FZ_BATCH_ROWS 8192                 /* rows of a batch that sources aim at */
 #endif

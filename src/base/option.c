@@ -71,7 +71,9 @@ fz_status fz_parse_duration_ms(const char *s, int64_t *out, fz_error *err) {
                                  {"d", 86400000},  {"day", 86400000}, {"days", 86400000}, {"us", -1000},       {"micro", -1000},   {"micros", -1000},
                                  {"microsecond", -1000}, {"microseconds", -1000}, {"\xC2\xB5s", -1000}, {"ns", -1000000}, {"nano", -1000000},
                                  {"nanos", -1000000}, {"nanosecond", -1000000}, {"nanoseconds", -1000000}, {NULL, 0}};
-    return parse_with_unit(s, units, "duration (like '30 s' or '5 min')", out, err);
+    FZ_TRY(parse_with_unit(s, units, "duration (like '30 s' or '5 min')", out, err));
+    if (*out > FZ_MAX_DURATION_MS) return fz_fail(err, FZ_USER, "option.invalid", "'%s' is longer than 100 years", s);
+    return FZ_OK;
 }
 
 fz_status fz_parse_size(const char *s, int64_t *out, fz_error *err) {

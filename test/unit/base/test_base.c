@@ -55,7 +55,7 @@ static void durations_and_sizes_are_flinks(void **state) {
         assert_int_equal(fz_parse_duration_ms(good[i].s, &v, &err), FZ_OK);
         assert_int_equal(v, good[i].ms);
     }
-    static const char *const bad[] = {"", "min", "5 fortnights", "-1 s", "9223372036854775807 d", "1.5 s"};
+    static const char *const bad[] = {"", "min", "5 fortnights", "-1 s", "9223372036854775807 d", "1.5 s", "999999 d", "9223372036854775807"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(fz_parse_duration_ms(bad[i], &v, &err), FZ_USER);
     assert_int_equal(fz_parse_size("128 mb", &v, &err), FZ_OK);
     assert_int_equal(v, 128 << 20);
