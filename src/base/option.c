@@ -1,5 +1,6 @@
 /* See option.h. */
 #include "base/option.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include <stdio.h>
 #include <stdlib.h>
