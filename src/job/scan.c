@@ -42,17 +42,14 @@ static bool in_list(const char *list, const char *col) {
     return false;
 }
 
-/* Options of one format, by the names that its decoder knows: "value.json.x", "json.x" -> "json.x". */
+/* Options of one format as the script spells them; the decoder tells "key.json.x", "value.json.x" and "json.x" apart. */
 static void take_options(fz_arena *a, const sql_table *t, part *p, const char *prefix, bool bare) {
     p->options = FZ_ANEWN(a, fz_pair, t->n_options + 1);
     size_t pre = strlen(prefix), fmt = strlen(p->format);
     for (uint32_t i = 0; i < t->n_options; i++) {
         const char *k = t->options[i].key;
         const char *name = fz_starts(k, prefix) ? k + pre : bare ? k : NULL;
-        if (name && fz_starts(name, p->format) && name[fmt] == '.') {
-            p->options[p->n_options] = t->options[i];
-            p->options[p->n_options++].key = name;
-        }
+        if (name && fz_starts(name, p->format) && name[fmt] == '.') p->options[p->n_options++] = t->options[i];
     }
 }
 
@@ -110,9 +107,9 @@ static fz_status deal(fz_arena *a, const sql_table *t, const bool *wanted, part 
                 if (!fz_starts(name, prefix)) return option_error(t, "option.conflict", "key.fields-prefix", "is not how every key field begins", err);
                 name += strlen(prefix);
             }
-            add_column(key, c, name, at, want);
+            add_column(key, c, name, at, want && except);
         }
-        if (!is_key || !except) add_column(value, c, c->name, at, want && !is_key);
+        if (!is_key || !except) add_column(value, c, c->name, at, want); /* with ALL the value has the last word, as in Flink */
         at++;
     }
     take_options(a, t, value, "value.", true);
@@ -232,8 +229,16 @@ static col_vec *constant_text(fz_arena *a, const col_type *t, const char *text, 
     else col_add_null(b);
     return col_vec_const(a, col_builder_finish(b), 0, n);
 }
+/* Kafka allows a name twice, a MAP does not: the last value stays, as in Flink. */
+static bool comes_again(const fz_record *r, uint16_t h) {
+    for (uint16_t i = (uint16_t)(h + 1); i < r->n_headers; i++)
+        if (strcmp(r->headers[i].key, r->headers[h].key) == 0) return true;
+    return false;
+}
+
 static void add_headers(col_builder *b, const fz_record *r) {
     for (uint16_t h = 0; h < r->n_headers; h++) {
+        if (comes_again(r, h)) continue;
         col_add_bytes(col_builder_child(b, 0), r->headers[h].key, strlen(r->headers[h].key));
         if (r->headers[h].value_len < 0) col_add_null(col_builder_child(b, 1));
         else col_add_bytes(col_builder_child(b, 1), r->headers[h].value, (size_t)r->headers[h].value_len);
@@ -325,6 +330,6 @@ fz_status job_scan_decode(job_scan_reader *r, const fz_chunk *c, fz_arena *a, jo
     if (r->key) FZ_TRY(decode_key(r, c, a, out, rejects, err));
     for (uint32_t i = p->n_scan_physical; i < p->schema->n; i++)
         if (p->wanted[i])
-            out->cols[i] = metadata_column(s, p->scan_metadata[i - p->n_scan_physical], p->schema->fields[i].type, c, o.row_rec, o.n_rows, a);
+            out->cols[i] = metadata_column(s, p->scan_metadata[i - p->n_scan_physical], p->schema->fields[i].type, c, out->row_rec, out->n_rows, a); /* a bad key has taken rows away */
     return FZ_OK;
 }

@@ -331,6 +331,35 @@ def altered():
     t.judge([1, 2])
 
 
+def keys():
+    """Keys beside values: options of the key's format count; with ALL the value has the last word; a bad key takes its record's row, metadata included; of headers with one name the last stays."""
+    t = setting("keys")
+
+    def send(key, value, *args):
+        p = subprocess.run(["kcat", "-b", B.address, "-P", "-t", t.name, "-p", "0", *(["-k", key] if key is not None else []), *args], input=value.encode(), capture_output=True)
+        require(p.returncode == 0, p.stderr.decode())
+    send('{"k":"one"}', '{"id":1,"k":"value"}', "-H", "a=1", "-H", "b=", "-H", "a=2")
+    send("no json", '{"id":2}')
+    send(None, '{"id":3}')
+    send('{"k":"four"}', '{"id":4}')
+
+    def read(columns, select="*", **options):
+        code, text = frazil("sql", "--format", "json", "-e", "SET 'frazil.on-row-error' = 'drop'; SET 'frazil.log.level' = 'off';" +
+                            kafka(t, columns=columns, format=None, value_format="json", key_format="json", key_fields="k", **options) + f"SELECT {select} FROM src")
+        require(code == 0, text)
+        return [json.loads(l) for l in text.splitlines() if l.startswith("{")]
+    except_key = {"value_fields-include": "EXCEPT_KEY"}
+    got = read("k STRING, id INT, off BIGINT METADATA FROM 'offset', h MAP<STRING, BYTES> METADATA FROM 'headers'", **except_key)
+    require([(r["k"], r["id"], r["off"]) for r in got] == [("one", 1, 0), (None, 3, 2), ("four", 4, 3)], f"bad key: {got}")
+    require(got[0]["h"] == {"a": "Mg==", "b": ""} or got[0]["h"] == {"b": "", "a": "Mg=="}, f"headers {got[0]}")
+    code, text = frazil("sql", "--format", "json", "-e", kafka(t, columns="id INT, h MAP<STRING, BYTES> METADATA FROM 'headers'", key_format="raw") + "SELECT h FROM src LIMIT 1")
+    require(text.count('"a":') == 1, f"a header stands twice: {text}")
+    got = read("k STRING, id INT", **{"key_json_ignore-parse-errors": "true"}, **except_key)
+    require([(r["k"], r["id"]) for r in got] == [("one", 1), (None, 2), (None, 3), ("four", 4)], f"ignored bad key: {got}")
+    got = read("k STRING, id INT", **{"key_json_ignore-parse-errors": "true"})
+    require([(r["k"], r["id"]) for r in got] == [("value", 1), (None, 2), (None, 3), (None, 4)], f"ALL: {got}")
+
+
 def _has_pyiceberg():
     try:
         import pyiceberg  # noqa: F401
@@ -386,4 +415,4 @@ def many_partitions():
     return f"{usage.ru_maxrss >> 10} MB at most"
 
 
-main({f.__name__: f for f in (scripts, config_keys, unreachable, wrong_password, documents, huge_message_memory, odd_times, odd_hosts, bounds, other_schema, altered, strange_catalogs, many_partitions)})
+main({f.__name__: f for f in (scripts, config_keys, unreachable, wrong_password, documents, huge_message_memory, odd_times, odd_hosts, bounds, other_schema, altered, strange_catalogs, keys, many_partitions)})
