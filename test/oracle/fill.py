@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Fills the placeholders of the two SQL scripts in test/data/sql: the options of the catalog, the bucket, the brokers.
+"""Fills the placeholders of the SQL scripts in test/data/sql: the options of the catalog, the bucket, the brokers.
 
-    fill.py frazil|flink DIR BROKER     writes DIR/create_tables.sql, DIR/kafka_to_iceberg.sql and DIR/init.sql; tables go to DIR/warehouse
+    fill.py frazil|flink DIR BROKER     writes DIR/create_tables.sql, kafka_to_iceberg.sql, check_catalog.sql and init.sql; tables go to DIR/warehouse
 
 frazil: the catalog is SQLite's, everything else stands as it is. flink: a Hadoop catalog, which takes no location; sources end at what is there now,
 so that the job ends by itself; Flink's grammar wants EXECUTE before STATEMENT SET.
@@ -34,7 +34,7 @@ def fill(text, engine, where, broker):
 def main():
     engine, where, broker = sys.argv[1:]
     where = os.path.abspath(where)
-    for source, target in (("create_aws_iceberg_tables.sql", "create_tables.sql"), ("kafka_to_aws_iceberg.sql", "kafka_to_iceberg.sql")):
+    for source, target in (("create_aws_iceberg_tables.sql", "create_tables.sql"), ("kafka_to_aws_iceberg.sql", "kafka_to_iceberg.sql"), ("check_aws_glue.sql", "check_catalog.sql")):
         with open(f"{SQL}/{source}") as f, open(f"{where}/{target}", "w") as out:
             out.write(fill(f.read(), engine, where, broker))
     with open(f"{where}/init.sql", "w") as out:

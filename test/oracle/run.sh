@@ -62,5 +62,6 @@ stop_job
 check letters "$DIR"
 check compare "$DIR" "$WANT" pyiceberg
 check athena "$DIR"
+[ "$("$FRAZIL_BIN" sql --format csv -f "$DIR/check_catalog.sql" | tail -n 1)" = logs ] || { echo "FAILED SHOW DATABASES of check_aws_glue.sql"; exit 1; }
 for table in syslog_events authlog_events; do "$FRAZIL_BIN" audit "logs.$table" -i "$DIR/init.sql" --files >"$DIR/audit.txt" || { cat "$DIR/audit.txt"; exit 1; }; done
 echo "oracle: same rows as Flink"
