@@ -145,8 +145,8 @@ def athena(where):
         want.append({"dt": str(d), "hr": h, "cnt": len(times), "min_ts": stamp(min(some, default=None)), "max_ts": stamp(max(some, default=None))})
     want += [{"host": h, "program": p, "cnt": n} for h, p, n in [("a", "x", 3), ("b", "x", 2), ("a", "y", 1)]]
     if got != want:
-        sys.exit("FAILED the article's checks:\n" + "\n".join(f"{a}  {b}" for a, b in zip(got, want) if a != b) + f"\n{len(got)} rows, wanted {len(want)}")
-    print(f"ok     the article's checks: {len(got)} rows")
+        sys.exit("FAILED the checks of athena_checks.sql:\n" + "\n".join(f"{a}  {b}" for a, b in zip(got, want) if a != b) + f"\n{len(got)} rows, wanted {len(want)}")
+    print(f"ok     the checks of athena_checks.sql: {len(got)} rows")
 
 
 def letters(where):
