@@ -9,7 +9,6 @@ typedef struct part { /* one decoder's share of the table: value or key */
     bool *wanted;
     fz_pair *options;         /* "<format>.x" only */
     size_t n_options;
-    bool any;                 /* at least one wanted column, or nothing to decide by but the value itself */
 } part;
 
 struct job_scan {
@@ -73,7 +72,24 @@ static void add_column(part *p, const sql_column *c, const char *name, uint32_t 
     ((col_field *)(uintptr_t)p->schema.fields)[p->schema.n] = (col_field){name, c->type, c->comment};
     p->column[p->schema.n] = at;
     p->wanted[p->schema.n++] = wanted;
-    p->any |= wanted;
+}
+
+static fz_status check_key_fields(const sql_table *t, const char *fields, fz_error *err) {
+    for (const char *p = fields; *p;) {
+        size_t n = strcspn(p, ";");
+        fz_sv name = fz_sv_trim((fz_sv){p, n});
+        bool found = name.n == 0;
+        for (uint32_t i = 0; i < t->n_columns && !found; i++)
+            found = t->columns[i].kind == SQL_COL_PHYSICAL && fz_sv_eq(name, fz_sv_of(t->columns[i].name));
+        if (!found) {
+            char *what = fz_asprintf("names '%.*s', which is no physical column of the table", (int)name.n, name.p);
+            fz_status rc = option_error(t, "option.invalid", "key.fields", what, err);
+            fz_free(what);
+            return rc;
+        }
+        p += n + (p[n] == ';');
+    }
+    return FZ_OK;
 }
 
 /* Deals the physical columns to the value's and the key's decoder. */
@@ -88,6 +104,8 @@ static fz_status deal(fz_arena *a, const sql_table *t, const bool *wanted, part 
         return fz_hint(err, "add 'format' = 'json'");
     }
     if (fields && !key->format) return option_error(t, "option.conflict", "key.fields", "needs 'key.format'", err);
+    if (key->format && (!fields || !*fields)) return option_error(t, "option.conflict", "key.format", "needs one or more columns in 'key.fields'", err);
+    if (fields) FZ_TRY(check_key_fields(t, fields, err));
     bool except = include && fz_ieq(include, "EXCEPT_KEY");
     if (include && !except && !fz_ieq(include, "ALL")) return option_error(t, "option.invalid", "value.fields-include", "must be ALL or EXCEPT_KEY", err);
     part *both[] = {value, key};
@@ -207,7 +225,7 @@ fz_status job_scan_reader_new(job_scan *s, job_scan_reader **out, fz_error *err)
     job_scan_reader *r = FZ_NEW(job_scan_reader);
     r->scan = s;
     fz_status rc = decoder_of(&s->value, false, &r->value, err);
-    if (rc == FZ_OK && s->key.format && s->key.any) rc = decoder_of(&s->key, true, &r->key, err);
+    if (rc == FZ_OK && s->key.format) rc = decoder_of(&s->key, true, &r->key, err);
     if (rc != FZ_OK) {
         job_scan_reader_free(r);
         return rc;
@@ -293,7 +311,7 @@ static void drop_rejected(job_rows *out, const fz_rejects *rejects, uint32_t fro
     out->n_rows = n;
 }
 
-/* Keys are decoded beside the values: a row exists when its value gives one; a key without a row of its own (null) gives NULLs. */
+/* Keys are decoded beside the values, wanted or not, so that a record's fate does not hang on the columns that a query takes: a row exists when its value gives one; a key without a row of its own (null) gives NULLs. */
 static fz_status decode_key(job_scan_reader *r, const fz_chunk *c, fz_arena *a, job_rows *out, fz_rejects *rejects, fz_error *err) {
     dec_output k = {0};
     uint32_t before = rejects->n;
