@@ -1,5 +1,6 @@
 /* CREATE TABLE (with LIKE), CREATE VIEW, DROP: what the session itself holds. Iceberg tables are made in ses_iceberg.c. */
 #include "session/session_int.h"
+#include "source/source.h"
 
 ses_table *ses_find_table(ses_session *s, const ses_path *p, bool temporary) {
     for (uint32_t i = 0; i < s->n_tables; i++) {
@@ -133,9 +134,25 @@ static fz_status own_copy(const sql_stmt *st, fz_arena *arena, sql_stmt **out, f
 
 /* ---- CREATE TABLE ---- */
 
+/* What the connector gives for its metadata columns; a name that it does not know is told when the table is read. */
+static fz_status metadata_types(ses_session *s, sql_stmt *st, fz_error *err) {
+    const char *connector = fz_pair_get(st->options, st->n_options, "connector");
+    for (uint32_t i = 0; connector && i < st->n_columns; i++) {
+        sql_column *c = &st->columns[i];
+        if (c->kind != SQL_COL_METADATA) continue;
+        for (const src_metadata_column *m = src_metadata_columns(connector); m->key; m++)
+            if (strcmp(m->key, c->metadata_key ? c->metadata_key : c->name) == 0) {
+                FZ_TRY(sql_parse_type(s->arena, m->type, &c->metadata_type, err));
+                break;
+            }
+    }
+    return FZ_OK;
+}
+
 /* Columns of a PRIMARY KEY are NOT NULL; computed ones must have a type. */
 static fz_status finish_columns(ses_session *s, sql_stmt *st, fz_error *err) {
     uint32_t n_in = 0;
+    FZ_TRY(metadata_types(s, st, err));
     for (uint32_t i = 0; i < st->n_columns; i++) {
         sql_column *c = &st->columns[i];
         for (uint32_t k = 0; k < st->n_pk; k++)

@@ -80,6 +80,7 @@ typedef struct sql_column {
     sql_column_kind kind;
     const col_type *type;      /* NULL for computed */
     const char *metadata_key;  /* METADATA FROM 'x'; the column's name when left out */
+    const col_type *metadata_type; /* what the connector gives, filled in by the session; NULL: as declared. A query casts it to the declared type */
     bool is_virtual;
     sql_expr *expr;            /* computed */
     const char *expr_text;     /* its source text */

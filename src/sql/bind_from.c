@@ -34,7 +34,7 @@ static sql_plan *scan(sql_bind *b, const sql_table *t) {
     for (uint32_t k = 0; k < t->n_columns; k++)
         if (t->columns[k].kind == SQL_COL_METADATA) {
             keys[n - physical] = t->columns[k].metadata_key ? t->columns[k].metadata_key : t->columns[k].name;
-            f[n++] = (col_field){t->columns[k].name, t->columns[k].type, t->columns[k].comment};
+            f[n++] = (col_field){t->columns[k].name, t->columns[k].metadata_type ? t->columns[k].metadata_type : t->columns[k].type, t->columns[k].comment};
         }
     sql_plan *p = bind_plan_node(b->a, SQL_P_SCAN, schema_of(b, f, n), NULL);
     p->table = t;
@@ -42,6 +42,31 @@ static sql_plan *scan(sql_bind *b, const sql_table *t) {
     p->scan_metadata = keys;
     p->wanted = FZ_ANEWN(b->a, bool, n + 1);
     return p;
+}
+
+/* A metadata column may be declared as any type that its own one can be cast to. */
+static fz_status cast_metadata(sql_bind *b, const sql_table *t, sql_plan *in, sql_plan **out, fz_error *err) {
+    uint32_t n = in->schema->n;
+    sql_bound **e = FZ_ANEWN(b->a, sql_bound *, n);
+    const char **names = FZ_ANEWN(b->a, const char *, n);
+    bool same = true;
+    for (uint32_t k = 0; k < n; k++) {
+        names[k] = in->schema->fields[k].name;
+        e[k] = bind_column_ref(b, in->schema, k, (sql_pos){0});
+    }
+    for (uint32_t k = 0; k < t->n_columns; k++) {
+        const sql_column *c = &t->columns[k];
+        if (!c->metadata_type || col_type_eq(c->metadata_type, c->type, false)) continue;
+        if (!bind_can_cast(c->metadata_type, c->type)) {
+            fz_fail(err, FZ_USER, "sql.metadata", "table %s: metadata column '%s' is %s, which cannot be cast to %s", t->path, c->name, bind_type_name(b->a, c->metadata_type), bind_type_name(b->a, c->type));
+            return FZ_USER;
+        }
+        uint32_t at = (uint32_t)col_schema_find(in->schema, c->name);
+        e[at] = bind_cast(b, e[at], c->type);
+        same = false;
+    }
+    *out = same ? in : bind_project(b, in, n, e, names);
+    return FZ_OK;
 }
 
 /* Columns in declared order; computed ones are made here. They may use any column that is not computed. */
@@ -102,7 +127,9 @@ static fz_status bind_table(sql_bind *b, const sql_from *f, sql_plan **out, fz_e
         return s;
     }
     if (t->kind == SQL_T_VIEW) return bind_view(b, t, f->pos, out, err);
-    return declared_columns(b, t, scan(b, t), out, err);
+    sql_plan *in;
+    FZ_TRY(cast_metadata(b, t, scan(b, t), &in, err));
+    return declared_columns(b, t, in, out, err);
 }
 
 /* ---- VALUES -------------------------------------------------------------------------------------------------------------------- */
