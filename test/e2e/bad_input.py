@@ -331,6 +331,43 @@ def altered():
     t.judge([1, 2])
 
 
+def locations():
+    """A slash at the end of warehouse or location, also in metadata that another engine wrote, makes no double slash: what the manifest says is the file's name."""
+    t = setting("slash", topic=False)
+    init = f"{t.dir}/slash.sql"
+    with open(init, "w") as f:
+        f.write(t.catalog().replace(f"'file://{t.warehouse}'", f"'file://{t.warehouse}/'"))
+
+    def sql(text):
+        code, out = frazil("sql", "-i", init, "-e", text)
+        require(code == 0, out)
+    sql(f"CREATE DATABASE c.db; CREATE TABLE c.db.t (id INT NOT NULL); CREATE TABLE c.db.u (id INT) WITH ('location'='file://{t.dir}/own//');"
+        "INSERT INTO c.db.t VALUES (1); INSERT INTO c.db.u VALUES (1);")
+    path = t.strange().metadata_location[7:] if _has_pyiceberg() else sorted(glob.glob(f"{t.warehouse}/db/t/metadata/00001-*.json"))[0]
+    text = open(path).read()
+    require(f'"location":"file://{t.warehouse}/db/t"' in text.replace(": ", ":"), text[:600])
+    with open(path, "w") as f:
+        f.write(text.replace(f'{t.warehouse}/db/t"', f'{t.warehouse}/db/t/"', 1))
+    sql("INSERT INTO c.db.t VALUES (2)")
+    for table, want in (("t", [1, 2]), ("u", [1])):
+        t.judge(want, table)
+        code, out = frazil("inspect", f"c.db.{table}", "-i", init, "--show", "files")
+        require(code == 0 and "//" not in out.replace("file:///", ""), out)
+        for l in db_locations(t, table):
+            require("//" not in l.replace("file:///", ""), l)
+    if _has_pyiceberg():
+        import pyarrow.parquet as pq
+        f = next(iter(t.strange().scan().plan_files())).file.file_path
+        require("required int32" in str(pq.ParquetFile(f[7:]).schema), "a NOT NULL column is not REQUIRED in the file")
+
+
+def db_locations(t, table):
+    db = sqlite3.connect(f"{t.dir}/catalog.db")
+    out = [r[0] for r in db.execute("SELECT metadata_location FROM iceberg_tables WHERE table_name = ?", (table,))]
+    db.close()
+    return out
+
+
 def keys():
     """Keys beside values: options of the key's format count; with ALL the value has the last word; a bad key takes its record's row, metadata included; of headers with one name the last stays."""
     t = setting("keys")
@@ -426,4 +463,4 @@ def many_partitions():
     return f"{usage.ru_maxrss >> 10} MB at most"
 
 
-main({f.__name__: f for f in (scripts, config_keys, unreachable, wrong_password, documents, huge_message_memory, odd_times, odd_hosts, bounds, other_schema, altered, strange_catalogs, keys, many_partitions)})
+main({f.__name__: f for f in (scripts, config_keys, unreachable, wrong_password, documents, huge_message_memory, odd_times, odd_hosts, bounds, other_schema, altered, strange_catalogs, locations, keys, many_partitions)})

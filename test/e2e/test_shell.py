@@ -61,6 +61,22 @@ def answers():
     expect("piped without semicolon", ["sql", "--format", "json"], 0, '{"a":1}\n', stdin="SELECT 1 AS a\n")
 
 
+def splitting():
+    for text, out in (("SELECT ';\n' AS a;", '{"a":";\\n"}\n'), ("SELECT /*;\n*/1 AS a;", '{"a":1}\n'), ("SELECT --;\n1 AS a;", '{"a":1}\n'), ("SELECT 'x -- y' AS a;", '{"a":"x -- y"}\n'),
+                      ("SELECT 'it''s;' AS a;", '{"a":"it\'s;"}\n'), ("SELECT 1 AS `a;b`", '{"a;b":1}\n'), ("\ufeffSELECT 1 AS a;\r\nSELECT 2 AS a;\r\n", '{"a":1}\n{"a":2}\n')):
+        sql("split " + repr(text), text, 0, out, fmt="json")
+    for text, value in (("2025-1-2 3:4:5", "2025-01-02 03:04:05.000"), ("2025-01-02", "2025-01-02 00:00:00.000"), ("2025-02-30 10:00:00", "2025-02-28 10:00:00.000"), ("2025-04-31 10:00:00", "2025-04-30 10:00:00.000"),
+                        ("2025-01-01 24:00:00", "2025-01-02 00:00:00.000"), ("2025-01-02 03:04:05.", "2025-01-02 03:04:05.000"), ("2025-01-02 03:04:05.123456789", "2025-01-02 03:04:05.123"),
+                        ("2025-01-02 03:04:05.1234567890", None), ("2025-01-02 03:04:60", None), ("2025-01-02T03:04:05", None), (" 2025-01-02 03:04:05", None), ("", None), ("0000-01-01 00:00:00", None),
+                        ("10000-01-01 00:00:00", None), ("2025-00-01 00:00:00", None)):
+        sql("TO_TIMESTAMP of " + text, "SELECT TO_TIMESTAMP('%s') AS t" % text, 0, json.dumps({"t": value}, separators=(",", ":")) + "\n", fmt="json")
+    for text, value in (("12 ", 12), ("", None), ("1.5", 1), ("0x10", None), ("99999999999", None), ("abc", None)):
+        values = " FROM (VALUES ('%s')) AS v(s)" % text
+        sql("TRY_CAST of " + text, "SELECT TRY_CAST(s AS INT) AS t" + values, 0, json.dumps({"t": value}, separators=(",", ":")) + "\n", fmt="json")
+        if value is None:
+            sql("CAST of " + text, "SELECT CAST(s AS INT) AS t" + values, 2, err=("[cast.failed]", "'%s'" % text, "CAST(s AS INT)"))
+
+
 def ddl():
     with tempfile.TemporaryDirectory() as d:
         table = "CREATE TEMPORARY TABLE t (id BIGINT NOT NULL COMMENT 'the id', ts TIMESTAMP(3), twice AS id * 2, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector'='datagen');"
@@ -165,7 +181,7 @@ def words():
     expect("options topic", ["options", "nope"], 1, err=("nope",))
 
 
-for part in (answers, ddl, tables_of_connectors, bad_input, words):
+for part in (answers, splitting, ddl, tables_of_connectors, bad_input, words):
     part()
 print("%d failure(s)" % len(failures))
 sys.exit(1 if failures else 0)
