@@ -45,7 +45,7 @@ timeout 900 bash "$PEERS/flink.sh" sql "$FLINK" "$DIR/flink/kafka_to_iceberg.sql
 JOB=$!
 "$PYTHON" test/oracle/check.py wait "$DIR/frazil" "${KEEP_ROWS:-$DIR/flink_rows.json}" 120 || true
 code=0
-kill -TERM "$JOB"
+kill -TERM "$JOB" || true
 wait "$JOB" || code=$?
 JOB=
 tail -n 1 "$DIR/run.log"
