@@ -127,6 +127,8 @@ typedef struct pq_dict {
     uint32_t n, ent_cap, mask;
 } pq_dict;
 uint32_t pq_dict_code(pq_dict *d, uint32_t width, const void *p, uint32_t n); /* finds or adds */
+/* The same for the texts of rows[0..n): codes[i] for rows[i]. Keeps the caches busy. */
+void pq_dict_codes(pq_dict *d, const char *bytes, const uint32_t *off, const uint32_t *rows, uint32_t n, uint32_t *codes);
 void pq_dict_free(pq_dict *d);
 static inline const uint8_t *pq_dict_value(const pq_dict *d, uint32_t width, uint32_t code, uint32_t *n) {
     if (width) { *n = width; return d->vals.p + (size_t)code * width; }

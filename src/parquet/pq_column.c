@@ -164,6 +164,10 @@ static void codes_of_flat(pq_column *c, const col_vec *v, const uint32_t *rows, 
     const pq_leaf *l = &c->leaf;
     uint8_t tmp[16];
     uint32_t len;
+    if (!l->width) {
+        pq_dict_codes(&c->dict, v->bytes, v->off, rows, n, codes);
+        return;
+    }
     for (uint32_t i = 0; i < n; i++) {
         const uint8_t *p = value_of(l, v, rows[i], tmp, &len);
         if (i) { /* neighbours are often equal */

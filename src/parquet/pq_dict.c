@@ -50,6 +50,7 @@ static uint32_t add(pq_dict *d, uint32_t width, const void *p, uint32_t n, uint3
     pq_bytes_put(&d->vals, p, n);
     return d->n++;
 }
+static uint32_t look_up(pq_dict *d, uint32_t width, const void *p, uint32_t n, uint32_t h);
 uint32_t pq_dict_code(pq_dict *d, uint32_t width, const void *p, uint32_t n) {
     if (!d->slot) {
         for (uint32_t i = 0; i < d->n; i++)
@@ -58,7 +59,10 @@ uint32_t pq_dict_code(pq_dict *d, uint32_t width, const void *p, uint32_t n) {
         if (d->n > FEW) build_table(d, width, 2 * FEW);
         return code;
     }
-    uint32_t h = hash_of(width, p, n), i = h & d->mask;
+    return look_up(d, width, p, n, hash_of(width, p, n));
+}
+static uint32_t look_up(pq_dict *d, uint32_t width, const void *p, uint32_t n, uint32_t h) {
+    uint32_t i = h & d->mask;
     for (uint32_t e; (e = d->slot[i]) != 0; i = (i + 1) & d->mask) {
         if (!width && d->ent[e - 1].hash != h) continue;
         if (same(d, width, e - 1, p, n)) return e - 1;
@@ -67,6 +71,25 @@ uint32_t pq_dict_code(pq_dict *d, uint32_t width, const void *p, uint32_t n) {
     d->slot[i] = code + 1;
     if (d->n > d->mask - d->mask / 4) build_table(d, width, (d->mask + 1) * 2); /* kept full: many files' tables share the cache */
     return code;
+}
+/* A look-up of a text is a chain of three cache misses (slot, entry, value) once dictionaries of many files share the cache; so the chains of the rows
+ * ahead are begun while a row is worked off. codes[] of rows ahead holds their hashes. */
+void pq_dict_codes(pq_dict *d, const char *bytes, const uint32_t *off, const uint32_t *rows, uint32_t n, uint32_t *codes) {
+    enum { HASH = 12, ENTRY = 8, VALUE = 4 };
+    for (uint32_t k = 0; k < n + HASH; k++) {
+        if (k < n) {
+            codes[k] = hash_of(0, bytes + off[rows[k]], off[rows[k] + 1] - off[rows[k]]);
+            if (d->slot) __builtin_prefetch(&d->slot[codes[k] & d->mask]);
+        }
+        uint32_t e;
+        if (d->slot && k >= HASH - ENTRY && k - (HASH - ENTRY) < n && (e = d->slot[codes[k - (HASH - ENTRY)] & d->mask]) != 0) __builtin_prefetch(&d->ent[e - 1]);
+        if (d->slot && k >= HASH - VALUE && k - (HASH - VALUE) < n && (e = d->slot[codes[k - (HASH - VALUE)] & d->mask]) != 0)
+            __builtin_prefetch(d->vals.p + d->ent[e - 1].off);
+        if (k < HASH) continue;
+        uint32_t i = k - HASH, len = off[rows[i] + 1] - off[rows[i]];
+        const char *p = bytes + off[rows[i]];
+        codes[i] = d->slot ? look_up(d, 0, p, len, codes[i]) : pq_dict_code(d, 0, p, len);
+    }
 }
 void pq_dict_free(pq_dict *d) {
     pq_bytes_free(&d->vals);
