@@ -5,7 +5,6 @@
  *  2. The commit requires the base that it was built on; positions, totals and the mirror are computed anew for each attempt.
  *  3. Once an outcome was unknown, nothing that the commit wrote is deleted, whatever comes after.
  */
-#include "fileio/fileio.h"
 #include "job/job_int.h"
 #include <inttypes.h>
 
@@ -81,16 +80,13 @@ static void remove_written(const try_state *t, const ice_append_result *r) {
     for (uint32_t i = 0; i < r->n_written; i++) {
         bool reused = false;
         for (uint32_t k = 0; k < r->new_manifests.n; k++) reused |= strcmp(r->new_manifests.v[k].path, r->written[i]) == 0;
-        fz_error e;
-        if (!reused && fio_delete(r->written[i], &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "commit.orphan", &e);
+        if (!reused) sink_discard(r->written[i]);
     }
 }
 
 /* Manifests of this commit that a merge made superfluous: no snapshot names them. */
 static void remove_unused(const try_state *t, const ice_append_result *r) {
-    fz_error e;
-    for (uint32_t i = 0; i < r->n_unused && !t->ever_unknown; i++)
-        if (fio_delete(r->unused[i], &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "commit.orphan", &e);
+    for (uint32_t i = 0; i < r->n_unused && !t->ever_unknown; i++) sink_discard(r->unused[i]);
 }
 
 static fz_status write_commit(try_state *t, const cat_table *base, const job_lineage *l, fz_error *err) {
@@ -170,12 +166,9 @@ static bool back_off(try_state *t) {
 
 static void drop_files(const try_state *t) {
     if (t->ever_unknown) return;
-    fz_error e;
     for (uint32_t k = 0; k < t->p->n_shards; k++)
-        for (uint32_t i = 0; i < t->p->files[k].n; i++)
-            if (fio_delete(t->p->files[k].v[i].path, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "commit.orphan", &e);
-    for (uint32_t i = 0; i < t->reuse.n; i++)
-        if (fio_delete(t->reuse.v[i].path, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "commit.orphan", &e);
+        for (uint32_t i = 0; i < t->p->files[k].n; i++) sink_discard(t->p->files[k].v[i].path);
+    for (uint32_t i = 0; i < t->reuse.n; i++) sink_discard(t->reuse.v[i].path);
 }
 
 static void begin(try_state *t, job *j, const job_prepared *p) {

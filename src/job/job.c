@@ -4,7 +4,6 @@
  *   park workers -> dead letters durable -> close the files of every sink -> unpark -> commit each sink -> report offsets
  * Workers go on while commits run; a sink whose commit cannot land drops what it has read since and begins again from the table's positions.
  */
-#include "fileio/fileio.h"
 #include "job/job_int.h"
 #include <inttypes.h>
 #include <malloc.h>
@@ -87,7 +86,7 @@ static job_prepared *prepare(job *j, job_sink *s, bool final) {
     bool worth = p->n_files || claim || (has_moved && (final || ++s->empty_checkpoints >= 10));
     if (atomic_load(&s->failing) || !worth) {
         for (uint32_t i = 0; i < p->n_shards; i++)
-            for (uint32_t f = 0; f < p->files[i].n; f++) (void)!fio_delete(p->files[i].v[f].path, &err); /* only when failing: none is live */
+            for (uint32_t f = 0; f < p->files[i].n; f++) sink_discard(p->files[i].v[f].path); /* only when failing: none is live */
         prepared_free(p);
         return NULL;
     }
@@ -232,7 +231,7 @@ static bool commit_one(job *j, job_prepared *p, bool parked) {
 
 /* Only what all sinks of a source have committed is reported. */
 static void report(job *j) {
-    (void)!fz_fault("report.before");
+    (void)fz_fault("report.before");
     for (uint32_t k = 0; k < j->n_sources; k++) {
         job_source *src = j->sources[k];
         if (!src->replayable) continue;
@@ -263,7 +262,7 @@ static bool checkpoint(job *j, bool final, bool stay) {
     int64_t began = fz_mono_ns();
     fz_error err;
     j->checkpoint++;
-    (void)!fz_fault("checkpoint.begin");
+    (void)fz_fault("checkpoint.begin");
     job_park(j);
     bool ok = true;
     if (dead_letters_sync(j->letters, &err) != FZ_OK) { /* no position may pass a dead letter that is not kept */
@@ -280,7 +279,7 @@ static bool checkpoint(job *j, bool final, bool stay) {
         p[i] = prepare(j, s, final);
         ok &= !atomic_load(&s->failing);
     }
-    (void)!fz_fault("checkpoint.closed");
+    (void)fz_fault("checkpoint.closed");
     int64_t closed_ms = (fz_mono_ns() - began) / 1000000;
     if (closed_ms > conf_get_i64(j->spec->settings, "execution.checkpointing.timeout")) {
         fz_fail(&err, FZ_FATAL, "checkpoint.timeout", "checkpoint %" PRIu64 " took %" PRId64 " ms to close its files", j->checkpoint, closed_ms);
@@ -295,7 +294,7 @@ static bool checkpoint(job *j, bool final, bool stay) {
     fz_free(p);
     report(j);
     if (ok) fz_metric_add(FZ_M_CHECKPOINTS, 1);
-    (void)!fz_fault("checkpoint.done");
+    (void)fz_fault("checkpoint.done");
     return ok;
 }
 

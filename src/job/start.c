@@ -1,5 +1,4 @@
 /* Sources and sinks at their start, and the positions of splits: rules 2, 5, 6 and 7 of the commit protocol in ARCHITECTURE.md. See job_int.h. */
-#include "fileio/fileio.h"
 #include "job/job_int.h"
 #include <inttypes.h>
 

@@ -310,14 +310,16 @@ void sink_files_free(sink_files *f) {
     *f = (sink_files){0};
 }
 
+void sink_discard(const char *location) {
+    fz_error e;
+    if (fio_delete(location, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "sink.orphan", &e);
+}
+
 void sink_shard_abort(sink_shard *s, const sink_table *t) {
     table_files *f = files_of(s, t);
     for (uint32_t b = 0; b < f->n_buckets; b++)
         while (f->bucket[b]) drop_file(s, f, f->bucket[b]);
-    for (uint32_t i = 0; i < f->n_done; i++) {
-        fz_error e;
-        if (fio_delete(f->done[i].path, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "sink.orphan", &e);
-    }
+    for (uint32_t i = 0; i < f->n_done; i++) sink_discard(f->done[i].path);
     f->n_done = 0;
     fz_arena_reset(f->arena);
 }

@@ -38,6 +38,8 @@ fz_status sink_route(const sink_table *t, col_vec *const *cols, uint32_t n_rows,
 
 typedef struct sink_files { uint32_t n; ice_data_file *v; uint64_t rows, bytes; fz_arena *arena; /* of what v points to */ } sink_files;
 void sink_files_free(sink_files *f);
+/* Deletes an object that no snapshot names, nor may come to name; what cannot be deleted is logged as an orphan. */
+void sink_discard(const char *location);
 
 typedef struct sink_shard sink_shard;
 /* number: in file names. budget: bytes that the shard's open writers may hold. */
