@@ -19,6 +19,7 @@
     X(COMMIT_CONFLICTS, "frazil_commit_conflicts_total", COUNTER, "commits", "Commits tried again because the table had moved.") \
     X(COMMIT_UNKNOWN, "frazil_commit_unknown_total", COUNTER, "commits", "Commit answers that left the outcome open.") \
     X(COMMIT_FOUND_LANDED, "frazil_commit_found_landed_total", COUNTER, "commits", "Commits found already in the table after a lost answer.") \
+    X(COMMIT_BY_OTHER, "frazil_commit_by_other_total", COUNTER, "commits", "Commits whose records another copy of the job had committed: their files were dropped.") \
     X(REWINDS, "frazil_rewinds_total", COUNTER, "rewinds", "Times a sink dropped its files and read again from the table's positions.") \
     X(FILES_WRITTEN, "frazil_files_written_total", COUNTER, "files", "Data files written.")                            \
     X(FILES_EARLY, "frazil_files_closed_early_total", COUNTER, "files", "Data files closed before the checkpoint for lack of memory or by target size.") \

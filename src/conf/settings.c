@@ -31,6 +31,7 @@ static const fz_option options[] = {
     {"frazil.positions", FZ_OPT_ENUM, USED, "check", "check|adopt|ignore", "What the positions found in a table count for. adopt: positions of another pipeline, or of a lineage without proof, are taken over. ignore: reading begins where the script says (rows may be doubled).", NULL},
     {"frazil.lost-offsets", FZ_OPT_ENUM, USED, "fail", "fail|earliest", "What to do when records between the table's position and the log's start are gone.", NULL},
     {"frazil.log.level", FZ_OPT_ENUM, USED, "info", "debug|info|warn|error|off", "Least level of log lines.", NULL},
+    {"frazil.metrics.path", FZ_OPT_STRING, USED, NULL, NULL, "File that a running job rewrites every second with its metrics in Prometheus' text format (for a textfile collector). Unset: none.", NULL},
     {"frazil.status", FZ_OPT_ENUM, USED, "auto", "auto|always|never", "The live line of a running job: auto shows it on a terminal.", NULL},
     /* Known, without meaning in one process. A family in which frazil has keys of its own stands here key by key: a slip of the pen in
      * execution.checkpointing.interval must not pass as one of Flink's. */

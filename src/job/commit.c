@@ -18,6 +18,7 @@ typedef struct try_state {
     ice_append append;
     ice_manifest_list reuse;
     bool ever_unknown;
+    bool by_other;             /* the table stands where this commit leads, but not by this commit */
     uint32_t conflicts;
     int64_t wait_ms, min_wait_ms, max_wait_ms, deadline_ns, patience_ns;
     int64_t num_retries;
@@ -138,6 +139,7 @@ static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
     if (rc == FZ_OK) {
         if (l.unproven && t->j->positions == POSITIONS_ADOPT) l.found = true;
         *how = compare(t->p, &l, err);
+        t->by_other = *how == TABLE_HAS_IT && !l.commit_seen && l.whole;
         if (*how == TABLE_AS_REMEMBERED) rc = fz_fault_status("commit.checked", err);
         if (rc == FZ_OK && *how == TABLE_AS_REMEMBERED) rc = write_commit(t, base, &l, err);
     }
@@ -196,6 +198,7 @@ static job_commit_outcome run(try_state *t, fz_error *err) {
         comparison how = TABLE_AS_REMEMBERED;
         fz_status rc = attempt(t, &how, err);
         if (rc == FZ_OK && how == TABLE_ELSEWHERE) return COMMIT_REWIND;
+        if (rc == FZ_OK && t->by_other) return COMMIT_BY_OTHER;
         if (rc == FZ_OK) {
             if (how == TABLE_HAS_IT) {
                 fz_metric_add(FZ_M_COMMIT_FOUND_LANDED, 1);

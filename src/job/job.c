@@ -189,7 +189,7 @@ static void tend_sinks(job *j) {
 }
 
 /* ---- commit and report ---- */
-static void note_committed(job *j, const job_prepared *p) {
+static void note_committed(job *j, const job_prepared *p, bool by_other) {
     job_sink *s = p->sink;
     for (uint32_t r = 0; r < p->n_ranges; r++)
         for (uint32_t k = 0; k < j->n_sources; k++)
@@ -202,6 +202,12 @@ static void note_committed(job *j, const job_prepared *p) {
     s->committed = true;
     s->failing_since_ns = 0;
     s->new_chain = false;
+    if (by_other) {
+        fz_metric_add(FZ_M_COMMIT_BY_OTHER, 1);
+        fz_log(FZ_LOG_WARN, "commit.by-other", FZ_KV("table", "%s", s->text), FZ_KV("rows", "%" PRIu64, p->rows),
+               FZ_KV("reason", "%s", "another copy of this job has committed the same records: the files of this one are dropped"), NULL);
+        return;
+    }
     s->rows_committed += p->rows;
     fz_metric_add(FZ_M_COMMITS, 1);
     fz_metric_add(FZ_M_ROWS_ADDED, p->rows);
@@ -213,18 +219,17 @@ static void note_committed(job *j, const job_prepared *p) {
 static bool commit_one(job *j, job_prepared *p, bool parked) {
     fz_error err;
     job_commit_outcome out = job_commit(j, p, &err);
-    if (out == COMMIT_DONE) {
-        note_committed(j, p);
+    if (out == COMMIT_DONE || out == COMMIT_BY_OTHER) {
+        note_committed(j, p, out == COMMIT_BY_OTHER);
         return true;
     }
     fz_metric_add(FZ_M_CHECKPOINTS_FAILED, 1);
     if (!parked) job_park(j);
     if (out == COMMIT_REWIND) rewind_sink(j, p->sink, &err);
-    else if (out == COMMIT_LATER) {
-        err.cls = FZ_RETRY;
+    else {
+        if (out == COMMIT_LATER) err.cls = FZ_RETRY;
         settle_failure(j, p->sink, &err);
     }
-    else settle_failure(j, p->sink, &err);
     if (!parked) job_unpark(j);
     return false;
 }
@@ -387,6 +392,7 @@ static void loop(job *j, job_status *st) {
 }
 
 /* ---- set-up and end ---- */
+#define LEAST_MEMORY ((size_t)48 << 20)
 static void read_policies(job *j) {
     const conf *c = j->spec->settings;
     j->on_row_error = conf_is(c, "frazil.on-row-error", "fail") ? ROW_FAIL : conf_is(c, "frazil.on-row-error", "drop") ? ROW_DROP : ROW_DEAD_LETTER;
@@ -401,6 +407,8 @@ static void read_policies(job *j) {
     j->n_workers = (uint32_t)(n < 1 ? 1 : n > 64 ? 64 : n);
     j->n_writers = j->n_workers;
     j->memory_limit = (size_t)conf_get_i64(c, "memory.limit");
+    if (j->memory_limit < LEAST_MEMORY)
+        fz_log(FZ_LOG_WARN, "job.memory-limit", FZ_KV("limit_bytes", "%zu", j->memory_limit), FZ_KV("reason", "%s", "the program and one batch alone take about 48 MiB: the limit cannot be held"), NULL);
     j->writer_budget = j->memory_limit * 2 / 5; /* the rest: sources a fifth, batches on their way, the program itself */
 }
 

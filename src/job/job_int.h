@@ -173,8 +173,8 @@ fz_status job_writers_close(job *j, job_sink *s, sink_files *out, fz_error *err)
 void job_writers_abort(job *j, job_sink *s);
 
 /* commit.c */
-typedef enum { COMMIT_DONE, COMMIT_REWIND, COMMIT_LATER, COMMIT_FAILED } job_commit_outcome;
-/* Commits p by the protocol. REWIND: the table is somewhere else, p's files are dropped. LATER: the table cannot be reached
+typedef enum { COMMIT_DONE, COMMIT_BY_OTHER, COMMIT_REWIND, COMMIT_LATER, COMMIT_FAILED } job_commit_outcome;
+/* Commits p by the protocol. BY_OTHER: another copy of the job has committed the very same records; p's files are dropped. REWIND: the table is somewhere else, p's files are dropped. LATER: the table cannot be reached
  * now (err), and other sinks must not wait for it; p's files are dropped. FAILED: err says why (class UNKNOWN: may have landed, files stay). */
 job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err);
 

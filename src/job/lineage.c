@@ -64,6 +64,7 @@ fz_status job_lineage_read(fz_arena *a, const ice_metadata *m, const char *pipel
         out->commit_seen = commit_id && id && strcmp(id, commit_id) == 0;
         if (!commit_id || out->commit_seen) return FZ_OK; /* else go on: another run of this pipeline may have committed since */
     }
+    out->whole = !cut;
     return last && cut && !out->found ? use_mirror(a, m, pipeline, last, lowest, io, out, err) : FZ_OK;
 }
 

@@ -13,6 +13,7 @@ typedef struct job_lineage {
     bool from_mirror;
     bool unproven;           /* there is a mirror, but its snapshot is in no lineage that is known: marks hold it, found is false */
     bool commit_seen;        /* commit_id was met in the lineage */
+    bool whole;              /* the lineage was walked to the table's first snapshot: a commit that was not met is not in it */
 } job_lineage;
 
 /* commit_id: looked for on the way, or NULL. io: for the proof. Memory in a. FATAL "positions.unreadable" for damaged text. */

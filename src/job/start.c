@@ -54,8 +54,8 @@ static const job_position *other_pipeline(const job_table *t, const job_split_ke
     return NULL;
 }
 
-static fz_status refuse_other(const job_sink *s, const job_split_state *st, const char *what, const char *who, const job_position *p, fz_error *err) {
-    fz_fail(err, FZ_FATAL, "positions.other-key", "table %s has a position of %s/%d under another %s: '%s'", s->text, st->key.topic, st->key.partition, what, who);
+static fz_status refuse_other(const job_sink *s, const job_split_state *st, const char *what, const char *who, const char *present, const job_position *p, fz_error *err) {
+    fz_fail(err, FZ_FATAL, "positions.other-key", "table %s has a position of %s/%d under another %s: '%s', not '%s'", s->text, st->key.topic, st->key.partition, what, who, present);
     fz_detail(err, "that position is %" PRId64 "; going on under the present name would read its records again", p->next);
     return fz_hint(err, "restore the name, or set frazil.positions = adopt (go on from that position) or ignore (read from where the script says)");
 }
@@ -111,8 +111,8 @@ static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s
     if (!p && !t->ignore && !topic_known(l, &st->key)) { /* a partition that is new in a topic of ours is nobody else's */
         const char *who = NULL;
         if (l->found && (other = other_source(j, s, &l->marks, &st->key)) && j->positions == POSITIONS_CHECK)
-            return refuse_other(s, st, "cluster", other->key.source, other, err);
-        if (!other && (other = other_pipeline(t, &st->key, &who)) && j->positions == POSITIONS_CHECK) return refuse_other(s, st, "pipeline", who, other, err);
+            return refuse_other(s, st, "cluster", other->key.source, st->key.source, other, err);
+        if (!other && (other = other_pipeline(t, &st->key, &who)) && j->positions == POSITIONS_CHECK) return refuse_other(s, st, "pipeline", who, j->spec->name, other, err);
     }
     st->known = p != NULL;
     st->remembered = p ? p->next : 0;
@@ -138,7 +138,11 @@ static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s
     int64_t start = later && !t->ignore ? sp->low : sp->start;
     st->claim = !(later || sp->start_is_earliest) || t->ignore;
     st->from = st->next = start;
-    if (p) s->new_chain = true;
+    if (p) {
+        s->new_chain = true;
+        fz_log(FZ_LOG_WARN, "positions.ignored", FZ_KV("table", "%s", s->text), FZ_KV("split", "%s", sp->name), FZ_KV("table_says", "%" PRId64, p->next), FZ_KV("reading_from", "%" PRId64, start),
+               FZ_KV("reason", "%s", "frazil.positions = ignore: records before the table's position are added again"), NULL);
+    }
     return FZ_OK;
 }
 

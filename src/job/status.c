@@ -1,5 +1,6 @@
 /* Gauges, once a second, and the live line of a job on a terminal. See job_int.h. */
 #include "job/job_int.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -8,6 +9,8 @@
 struct job_status {
     job *j;
     bool live;
+    const char *metrics_path;      /* or NULL */
+    fz_log_limit metrics_limit;
     int64_t last_ns;
     uint64_t last_records;
 };
@@ -17,11 +20,33 @@ static void erase_line(void) {
     (void)w; /* the terminal is gone: so is the line */
 }
 
+/* All metrics, those at zero too, by rename: a reader never sees half a file. No series depends on data, so their number is constant. */
+static void write_metrics(job_status *st) {
+    if (!st->metrics_path) return;
+    fz_buf b = {0};
+    for (int i = 0; i < FZ_M_COUNT; i++) {
+        const fz_metric_info *m = fz_metric_describe((fz_metric)i);
+        fz_buf_printf(&b, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", m->name, m->help, m->name, m->kind == FZ_METRIC_GAUGE ? "gauge" : "counter", m->name, fz_metric_get((fz_metric)i));
+    }
+    char *tmp = fz_asprintf("%s.tmp", st->metrics_path);
+    FILE *f = fopen(tmp, "we");
+    bool ok = f && fwrite(b.data, 1, b.len, f) == b.len;
+    if (f) ok &= fclose(f) == 0;
+    ok = ok && rename(tmp, st->metrics_path) == 0;
+    uint64_t suppressed;
+    if (!ok && fz_log_allowed(&st->metrics_limit, 1, 60000, &suppressed))
+        fz_log(FZ_LOG_WARN, "metrics.unwritten", FZ_KV("path", "%s", st->metrics_path), FZ_KV("error", "%s", strerror(errno)), NULL);
+    fz_free(tmp);
+    fz_buf_free(&b);
+}
+
 job_status *job_status_new(job *j) {
     job_status *st = FZ_NEW(job_status);
     st->j = j;
     const conf *c = j->spec->settings;
     st->live = conf_is(c, "frazil.status", "always") || (conf_is(c, "frazil.status", "auto") && isatty(STDERR_FILENO));
+    st->metrics_path = conf_get(c, "frazil.metrics.path");
+    write_metrics(st);
     st->last_ns = fz_mono_ns();
     st->last_records = fz_metric_get(FZ_M_RECORDS_IN);
     if (st->live) fz_log_set_hook(erase_line);
@@ -42,6 +67,7 @@ void job_status_tick(job_status *st) {
     for (uint32_t i = 0; i < st->j->n_sources; i++) lag += src_lag(st->j->sources[i]->source);
     fz_metric_set(FZ_M_LAG, lag);
     fz_metric_set(FZ_M_MEMORY, fz_rss());
+    write_metrics(st);
     if (st->live) {
         char at[16], line[160];
         clock_text(fz_metric_get(FZ_M_LAST_COMMIT), at);
@@ -57,6 +83,7 @@ void job_status_tick(job_status *st) {
 
 void job_status_free(job_status *st) {
     if (!st) return;
+    write_metrics(st); /* the last state stays for who looks later */
     if (st->live) {
         erase_line();
         fz_log_set_hook(NULL);

@@ -21,7 +21,7 @@ static void suggest(ses_session *s, const ses_path *p, fz_error *err) {
         for (uint32_t i = 0; i < names.n && i < 10000; i++) offer(&l, names.v[i]);
     const char *near = l.n ? fz_option_nearest(l.v, p->name) : NULL;
     if (near) fz_hint(err, "did you mean '%s'?", near);
-    else fz_hint(err, "the current catalog and database are %s.%s; SHOW TABLES lists what is there", s->catalog, s->database);
+    else fz_hint(err, "the current catalog and database are %s.%s; SHOW TABLES [IN catalog.database] lists what is there", s->catalog, s->database);
     fz_free(l.v);
 }
 

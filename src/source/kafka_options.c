@@ -173,13 +173,13 @@
 #define OPT_N(k, rd, lo, hi, d, doc) {"properties." k, FZ_OPT_INT, FZ_OPT_USED, d, NULL, doc, NULL},
 #define OPT_O(k, t, d, doc) {"properties." k, FZ_OPT_##t, FZ_OPT_USED, d, NULL, doc, NULL},
 #define OPT_S(k, t, secret, doc) {"properties." k, FZ_OPT_##t, FZ_OPT_USED, NULL, NULL, doc, NULL},
-#define OPT_I(k, w) {"properties." k, FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, "Ignored.", w},
-#define OPT_R(k, w) {"properties." k, FZ_OPT_STRING, FZ_OPT_REFUSED, NULL, NULL, "Refused.", w},
+#define OPT_I(k, w) {"properties." k, FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, w},
+#define OPT_R(k, w) {"properties." k, FZ_OPT_STRING, FZ_OPT_REFUSED, NULL, NULL, NULL, w},
 
 #define STARTUP_MODES "earliest-offset|latest-offset|group-offsets|timestamp|specific-offsets"
 #define USED(name, type, dflt, doc) {name, FZ_OPT_##type, FZ_OPT_USED, dflt, NULL, doc, NULL}
 #define CHOICE(name, allowed, dflt, doc) {name, FZ_OPT_ENUM, FZ_OPT_USED, dflt, allowed, doc, NULL}
-#define IDLE(name, why) {name, FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, "Ignored.", why}
+#define IDLE(name, why) {name, FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, why}
 
 const fz_option kafka_options[] = {
     USED("topic", STRING, NULL, "Topic, or topics separated by semicolons. Either this or topic-pattern."),

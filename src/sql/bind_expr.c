@@ -97,8 +97,23 @@ static fz_status bind_column(sql_bind *b, const sql_expr *e, sql_bound **out, fz
 
 /* ---- calls --------------------------------------------------------------------------------------------------------------------- */
 
+/* Flink's group window functions and what reads their bounds. */
+static bool is_window(const char *fn) {
+    static const char *const names[] = {"TUMBLE", "HOP", "SESSION", "CUMULATE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if (strncmp(fn, names[i], n) == 0 && (!fn[n] || strcmp(fn + n, "_START") == 0 || strcmp(fn + n, "_END") == 0 || strcmp(fn + n, "_ROWTIME") == 0)) return true;
+    }
+    return false;
+}
+
 static fz_status find_function(const sql_expr *e, const sql_fn **out, fz_error *err) {
     *out = sql_fn_find(e->fn);
+    if (!*out && is_window(e->fn)) {
+        fz_fail(err, FZ_USER, "sql.unsupported", "windows (%s) are not supported", e->fn);
+        fz_hint(err, "GROUP BY FLOOR(ts TO HOUR) gives hourly groups over a table");
+        return fz_at(err, e->pos.line, e->pos.column);
+    }
     if (!*out) {
         fz_fail(err, FZ_USER, "sql.unknown-function", "no function is called %s", e->fn);
         const char *near = sql_fn_nearest(e->fn);

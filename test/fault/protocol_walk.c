@@ -292,7 +292,7 @@ static void attempt(walk *w, writer *x) {
     if (out == COMMIT_FAILED && strcmp(err.code, "positions.unproven") == 0) {
         forget(x);
         x->alive = false;
-    } else if (out == COMMIT_DONE) {
+    } else if (out == COMMIT_DONE || out == COMMIT_BY_OTHER) {
         for (int k = 0; k < SPLITS; k++)
             if (x->in[k]) x->known[k] = true, x->exp[k] = x->to[k];
         forget(x);
