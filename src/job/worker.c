@@ -15,6 +15,7 @@ struct job_worker {
     job_scan_reader **readers; /* by source */
     ex_state ***states;        /* by source, by path */
     bool *done;                /* by source */
+    fz_log_limit reject_limit;
 };
 
 void job_sink_fail(job_sink *s, const fz_error *err) {
@@ -62,6 +63,7 @@ fz_status job_hand_over(job *j, job_sink *s, col_batch *b, col_vec *const *cols,
 /* ---- rejects ---- */
 typedef struct chunk_cx {
     job *j;
+    fz_log_limit *limit;      /* the worker's own: rejected rows are sampled in the log */
     job_source *src;
     const fz_chunk *chunk;
     const src_split *split;
@@ -84,6 +86,14 @@ static fz_status refuse(const chunk_cx *cx, const fz_reject *r, fz_error *err) {
     return fz_detail(err, "record %s offset %" PRId64 "%s%s", cx->split->name, cx->chunk->rec[r->rec].offset, r->expr ? ", expression " : "", r->expr ? r->expr : "");
 }
 
+static void sample_reject(const chunk_cx *cx, const job_sink *s, const fz_reject *r) {
+    uint64_t suppressed;
+    if (!fz_log_allowed(cx->limit, 5, 60000, &suppressed)) return;
+    fz_log(FZ_LOG_WARN, "row.rejected", FZ_KV("code", "%s", r->code), FZ_KV("message", "%s", r->message), FZ_KV("expression", "%s", r->expr ? r->expr : ""),
+           FZ_KV("table", "%s", s ? s->text : ""), FZ_KV("split", "%s", cx->split->name), FZ_KV("offset", "%" PRId64, cx->chunk->rec[r->rec].offset),
+           FZ_KV("suppressed", "%" PRIu64, suppressed), NULL);
+}
+
 /* Applies the row policy. s NULL: found before any sink. A DATA status ends the sink (or, without one, the job). */
 static fz_status settle_rejects(const chunk_cx *cx, const job_sink *s, const fz_rejects *rejects, uint32_t from, fz_error *err) {
     for (uint32_t i = from; i < rejects->n; i++) {
@@ -93,6 +103,7 @@ static fz_status settle_rejects(const chunk_cx *cx, const job_sink *s, const fz_
         if (policy == ROW_DEAD_LETTER) FZ_TRY(write_letter(cx, s, r, err));
     }
     fz_metric_add(FZ_M_ROWS_REJECTED, rejects->n - from);
+    if (rejects->n > from) sample_reject(cx, s, &rejects->v[from]);
     return FZ_OK;
 }
 
@@ -166,7 +177,7 @@ static fz_status run_from(job_worker *w, job_source *src, fz_chunk *c, int64_t f
     part.rec += skip;
     part.n -= skip;
     if (from > part.from) part.from = from;
-    chunk_cx cx = {w->j, src, &part, src_get_split(src->source, c->split)};
+    chunk_cx cx = {w->j, &w->reject_limit, src, &part, src_get_split(src->source, c->split)};
     col_batch *b = col_batch_new(NULL, part.n);
     fz_rejects rejects = {0};
     job_rows rows;
