@@ -108,18 +108,6 @@ static void block_put(block *b) {
     free(b);
 }
 
-void fz_arena_pool_trim(void) {
-    pthread_mutex_lock(&pool_lock);
-    for (int c = 0; c < CLASSES; c++)
-        while (pool[c]) {
-            block *b = pool[c];
-            pool[c] = b->next;
-            free(b);
-        }
-    pool_bytes = 0;
-    pthread_mutex_unlock(&pool_lock);
-}
-
 fz_arena *fz_arena_new(void) { return FZ_NEW(fz_arena); }
 
 void fz_arena_reset(fz_arena *a) {

@@ -36,8 +36,6 @@ char *fz_arena_strndup(fz_arena *a, const char *s, size_t n); /* adds a NUL */
 char *fz_arena_printf(fz_arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3), returns_nonnull));
 /* Bytes that the arena holds from the system. */
 size_t fz_arena_bytes(const fz_arena *a);
-/* Gives the pool's spare blocks back to the system. */
-void fz_arena_pool_trim(void);
 /* Resident size of this process in bytes (from /proc/self/statm). */
 size_t fz_rss(void);
 

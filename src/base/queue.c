@@ -12,7 +12,6 @@ struct fz_queue {
     void **items;
     size_t cap, len, head;
     bool closed;
-    uint64_t wait_ns;
 };
 
 fz_queue *fz_queue_new(size_t capacity) {
@@ -38,11 +37,7 @@ void fz_queue_free(fz_queue *q) {
 }
 bool fz_queue_push(fz_queue *q, void *item) {
     pthread_mutex_lock(&q->lock);
-    if (q->len == q->cap && !q->closed) {
-        int64_t from = fz_mono_ns();
-        while (q->len == q->cap && !q->closed) pthread_cond_wait(&q->can_push, &q->lock);
-        q->wait_ns += (uint64_t)(fz_mono_ns() - from);
-    }
+    while (q->len == q->cap && !q->closed) pthread_cond_wait(&q->can_push, &q->lock);
     bool ok = !q->closed;
     if (ok) {
         q->items[(q->head + q->len++) % q->cap] = item;
@@ -78,16 +73,4 @@ void fz_queue_close(fz_queue *q) {
     pthread_cond_broadcast(&q->can_push);
     pthread_cond_broadcast(&q->can_pop);
     pthread_mutex_unlock(&q->lock);
-}
-size_t fz_queue_len(fz_queue *q) {
-    pthread_mutex_lock(&q->lock);
-    size_t n = q->len;
-    pthread_mutex_unlock(&q->lock);
-    return n;
-}
-uint64_t fz_queue_wait_ns(fz_queue *q) {
-    pthread_mutex_lock(&q->lock);
-    uint64_t n = q->wait_ns;
-    pthread_mutex_unlock(&q->lock);
-    return n;
 }

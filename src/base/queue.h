@@ -12,6 +12,4 @@ bool fz_queue_push(fz_queue *q, void *item); /* waits while full; false once clo
 /* Waits up to timeout_ms (< 0: for ever). NULL: timed out, or closed and empty. */
 void *fz_queue_pop(fz_queue *q, int64_t timeout_ms);
 void fz_queue_close(fz_queue *q);            /* wakes everybody; what is in it can still be popped */
-size_t fz_queue_len(fz_queue *q);
-uint64_t fz_queue_wait_ns(fz_queue *q);      /* total time that producers waited: the measured back-pressure */
 #endif

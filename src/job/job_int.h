@@ -82,7 +82,6 @@ struct job_sink {
     bool replayable;         /* it has a source with positions */
     bool can_rewind;         /* all its sources have: what was dropped can be read again */
     bool only_bounded_oneshot; /* commits once, at the end */
-    bool oneshot_rows;       /* rows without positions were handed over since the last commit */
     bool new_chain;
     bool committed;          /* this run has committed to it */
     bool unknown;            /* the outcome of its last commit is not known yet */
