@@ -3,24 +3,26 @@
 # ROOMS lists the rooms of src/ from the lowest to the highest; DEPS_x what room x may include. The include check
 # (test/check_includes.py) reads the same lines, so that the picture and the build cannot drift apart.
 
-ROOMS := base col conf fileio parquet iceberg catalog source decode sql exec sink job ops session cli
+ROOMS := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops session cli
 
 DEPS_base    :=
 DEPS_col     := base
 DEPS_conf    := base
-DEPS_fileio  := base
+DEPS_net     := base
+DEPS_aws     := base net
+DEPS_fileio  := base net aws
 DEPS_parquet := base col
 DEPS_iceberg := base col
-DEPS_catalog := base col fileio iceberg
-DEPS_source  := base
+DEPS_catalog := base col net aws fileio iceberg
+DEPS_source  := base net aws
 DEPS_decode  := base col
 DEPS_sql     := base col
 DEPS_exec    := base col sql
-DEPS_sink    := base col fileio parquet iceberg catalog
-DEPS_job     := base col conf fileio parquet iceberg catalog source decode sql exec sink
-DEPS_ops     := base col conf fileio parquet iceberg catalog source decode sql exec sink job
-DEPS_session := base col conf fileio parquet iceberg catalog source decode sql exec sink job ops
-DEPS_cli     := base col conf fileio parquet iceberg catalog source decode sql exec sink job ops session
+DEPS_sink    := base col net aws fileio parquet iceberg catalog
+DEPS_job     := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink
+DEPS_ops     := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink job
+DEPS_session := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops
+DEPS_cli     := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops session
 
 CC      := gcc
 # V=1 shows the commands.
@@ -37,7 +39,7 @@ B       := build-thread
 OPT     := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 endif
 CFLAGS  := -std=c17 -D_GNU_SOURCE -Isrc $(OPT) $(WARN) -pthread
-LIBS    := -lrdkafka -lzstd -llz4 -lsnappy -ldeflate -ljansson -lyaml -lsqlite3 -lm -pthread
+LIBS    := -lrdkafka -lcurl -lcrypto -lzstd -llz4 -lsnappy -ldeflate -ljansson -lyaml -lsqlite3 -lm -pthread
 
 objs_of  = $(patsubst src/%.c,$(B)/%.o,$(wildcard src/$(1)/*.c))
 lib_of   = $(B)/lib/$(1).a
