@@ -42,14 +42,16 @@ cached() {
     exec 8>&-
 }
 
-# maven COORDINATE...: group:artifact:version with all that they need at run time, into the current directory
+# maven COORDINATE...: group:artifact:version with all that they need at run time, into the current directory. With :CLASSIFIER behind it: that jar alone
 maven() {
-    local c g a v
+    local c g a v k
     {
         echo '<project><modelVersion>4.0.0</modelVersion><groupId>peers</groupId><artifactId>jars</artifactId><version>1</version><dependencies>'
         for c; do
-            IFS=: read -r g a v <<<"$c"
-            echo "<dependency><groupId>$g</groupId><artifactId>$a</artifactId><version>$v</version></dependency>"
+            IFS=: read -r g a v k <<<"$c"
+            echo "<dependency><groupId>$g</groupId><artifactId>$a</artifactId><version>$v</version>"
+            [ -z "$k" ] || echo "<classifier>$k</classifier><exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+            echo '</dependency>'
         done
         echo '</dependencies></project>'
     } >pom.xml
@@ -126,4 +128,10 @@ take_port() { # take_port [PORT] DEFAULT: sets $PORT: as asked, as last time, or
 need_up() { # need_up NAME: sets $PORT
     alive "$1" || fail "$1 does not run in $DIR"
     PORT=$(cat "$DIR/port")
+}
+
+# Where S3 and AWS's other services are, unless the environment says it already: moto.sh at its default port
+aws_defaults() {
+    export S3_ENDPOINT=${S3_ENDPOINT:-http://127.0.0.1:25000} AWS_REGION=${AWS_REGION:-us-east-1} \
+        AWS_ACCESS_KEY_ID=${AWS_ACCESS_KEY_ID:-test} AWS_SECRET_ACCESS_KEY=${AWS_SECRET_ACCESS_KEY:-test}
 }
