@@ -1,0 +1,50 @@
+/* What the files of this room share.
+ *
+ * aws_session.c owns struct aws_session and embeds one aws_send_state in it; the request half (aws_send*.c) reaches it by
+ * aws_session_send_state and owns what is in it.
+ * Threads: any, unless said.
+ */
+#ifndef AWS_AWS_INT_H
+#define AWS_AWS_INT_H
+#include "aws/aws.h"
+#include <pthread.h>
+
+/* ---- what the request half keeps per session ---- */
+
+#define AWS_MAX_LEARNED_REGIONS 64 /* hosts whose region S3 had to tell us */
+
+typedef struct aws_send_state {
+    pthread_mutex_t lock;
+    int64_t skew_ms;    /* server's clock minus ours, learned from a refused request; under lock */
+    struct { char *host, *region; } learned[AWS_MAX_LEARNED_REGIONS]; /* under lock */
+    size_t n_learned;
+} aws_send_state;
+void aws_send_state_init(aws_send_state *st);
+void aws_send_state_free(aws_send_state *st);
+
+/* Implemented by aws_session.c. */
+aws_send_state *aws_session_send_state(aws_session *s);
+int aws_session_max_attempts(const aws_session *s); /* AWS_MAX_ATTEMPTS, the profile's max_attempts, else 5; at least 1 */
+
+/* ---- time ---- */
+
+/* How aws_send waits between attempts; fz_sleep_ms unless a test sets another. Set it before threads start. */
+extern void (*aws_sleep)(int64_t ms);
+/* "2015-08-30T12:36:00Z", with fractions or an offset, or "Sun, 06 Nov 1994 08:49:37 GMT" -> ms since the epoch; false: neither. */
+bool aws_time_parse(const char *text, int64_t *ms);
+/* ms -> "20150830T123600Z". */
+void aws_time_basic(int64_t ms, char out[17]);
+
+/* ---- errors of a service ---- */
+
+/* Takes code and message out of an answer's headers and body into a (error_code, error_message, request_id). */
+void aws_error_parse(aws_answer *a);
+/* The access key with all but its last four characters masked, into out. */
+const char *aws_mask_key(const char *access_key, char out[16]);
+
+/* ---- hashes ---- */
+
+void aws_sha256_raw(const void *p, size_t n, uint8_t out[32]);
+void aws_hmac_sha256(const void *key, size_t n_key, const void *p, size_t n, uint8_t out[32]);
+void aws_hex(const uint8_t *p, size_t n, char *out); /* lower case, ends with NUL */
+#endif
