@@ -221,9 +221,17 @@ public class TableReader {
     System.out.println("checked " + seen.size() + " data files");
   }
 
+  /** Local files, or S3 as the environment has it. */
+  static FileIO io(String location) {
+    if (!location.startsWith("s3")) return new HadoopFileIO(new Configuration());
+    Map<String, String> env = System.getenv();
+    return CatalogUtil.loadFileIO("org.apache.iceberg.aws.s3.S3FileIO", Map.of("s3.endpoint", env.get("S3_ENDPOINT"), "s3.path-style-access", "true",
+        "s3.access-key-id", env.get("AWS_ACCESS_KEY_ID"), "s3.secret-access-key", env.get("AWS_SECRET_ACCESS_KEY"), "client.region", env.get("AWS_REGION")), null);
+  }
+
   public static void main(String[] args) throws Exception {
     Set<String> options = Set.copyOf(Arrays.asList(args).subList(2, args.length));
-    Table table = new BaseTable(new StaticTableOperations(args[0], new HadoopFileIO(new Configuration())), "t");
+    Table table = new BaseTable(new StaticTableOperations(args[0], io(args[0])), "t");
     Snapshot snapshot = args[1].equals("-") ? table.currentSnapshot() : table.snapshot(Long.parseLong(args[1]));
     if (options.contains("verify")) verify(table, snapshot);
     Schema schema = args[1].equals("-") ? table.schema() : table.schemas().get(snapshot.schemaId());

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Reads Iceberg tables with pyiceberg, DuckDB and Java Iceberg, and tells whether they see the same rows.
 
-    read_table.py [--readers LIST] [--snapshot ID] [--verify] [--dump DIR] [--sqlite FILE] TABLE...
+    read_table.py [--readers LIST] [--snapshot ID] [--verify] [--dump DIR] [--catalog ADDRESS [--property KEY=VALUE]...] TABLE...
 
-TABLE is a *.metadata.json or a table's directory (its newest metadata file is taken); with --sqlite NAMESPACE.TABLE of the SQL catalog in
-FILE. For each reader a line with the number of rows and a hash that does not depend on their order; then AGREE or DISAGREE.
+TABLE is a *.metadata.json or a table's directory (its newest metadata file is taken), local or on S3; with --catalog NAMESPACE.TABLE of that
+catalog (addresses: catalogs.py). For each reader a line with the number of rows and a hash that does not depend on their order; then AGREE or DISAGREE.
 --verify: Java also compares each data file with its manifest entry, each manifest with the manifest list, the totals with the summary.
 --dump: leaves each reader's rows, sorted, in DIR/READER.txt. Exit status 0 only if all agree and nothing is wrong.
 
@@ -27,6 +27,8 @@ from decimal import Context
 import pyarrow as pa
 from pyiceberg import types as T
 from pyiceberg.table import StaticTable
+
+from catalogs import aws, open_catalog, s3_properties
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDE = Context(prec=60)
@@ -111,6 +113,14 @@ class Rows:
         return self.count, f"{self.sum % 2**128:032x}"
 
 
+def set_s3(db):
+    """DuckDB reaches S3 as the other readers do."""
+    endpoint, (key, secret, region, token) = s3_properties()["s3.endpoint"], aws()
+    settings = {"KEY_ID": key, "SECRET": secret, "REGION": region, "ENDPOINT": endpoint.split("://", 1)[1].rstrip("/"), "URL_STYLE": "path", "SESSION_TOKEN": token}
+    texts = ", ".join("%s '%s'" % (k, v.replace("'", "''")) for k, v in settings.items() if v)
+    db.execute(f"CREATE SECRET (TYPE s3, {texts}, USE_SSL {endpoint.startswith('https')})")
+
+
 def local(location):
     return re.sub("^file:/*", "/", location)
 
@@ -122,10 +132,11 @@ def pyiceberg_rows(table, schema, args):
 def duckdb_rows(table, schema, args):
     import duckdb
     db = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-    for name in ("avro", "iceberg"):
+    for name in ("avro", "httpfs", "iceberg"):
         package = os.path.dirname(__import__(f"duckdb_extension_{name}").__file__)
         db.load_extension(glob.glob(f"{package}/extensions/v{duckdb.__version__}/{name}.duckdb_extension")[0])
     db.execute("SET TimeZone = 'UTC'")
+    set_s3(db)
     names = ", ".join('"%s"' % f.name.replace('"', '""') for f in schema.fields)
     at = f", snapshot_from_id := {args.snapshot}" if args.snapshot else ""
     where = local(table.metadata_location).replace("'", "''")
@@ -153,16 +164,24 @@ def java_rows(table, schema, args):
 READERS = {"pyiceberg": pyiceberg_rows, "duckdb": duckdb_rows, "java": java_rows}
 
 
+def newest(directory):
+    if not directory.startswith("s3"):
+        found = glob.glob(f"{glob.escape(local(directory))}/metadata/*.metadata.json")
+    else:
+        from pyarrow.fs import FileSelector, S3FileSystem
+        endpoint, (key, secret, region, token) = s3_properties()["s3.endpoint"], aws()
+        fs = S3FileSystem(access_key=key, secret_key=secret, session_token=token, region=region, endpoint_override=endpoint)
+        files = fs.get_file_info(FileSelector(directory.split("://", 1)[1].rstrip("/") + "/metadata"))
+        found = [f"s3://{f.path}" for f in files if f.path.endswith(".metadata.json")]
+    if not found:
+        raise FileNotFoundError(f"no metadata file in {directory}")
+    return max(found, key=lambda f: int(re.match(r"v?(\d*)", os.path.basename(f))[1] or 0))
+
+
 def load(target, args):
-    if args.sqlite:
-        from pyiceberg.catalog.sql import SqlCatalog
-        return SqlCatalog("c", uri=f"sqlite:///{os.path.abspath(args.sqlite)}", warehouse="/").load_table(target)
-    if not target.endswith(".metadata.json"):
-        found = glob.glob(f"{glob.escape(local(target))}/metadata/*.metadata.json")
-        if not found:
-            raise FileNotFoundError(f"no metadata file in {target}")
-        target = max(found, key=lambda f: int(re.match(r"v?(\d*)", os.path.basename(f))[1] or 0))
-    return StaticTable.from_metadata(target)
+    if args.catalog:
+        return open_catalog(args.catalog, **dict(p.split("=", 1) for p in args.property)).load_table(target)
+    return StaticTable.from_metadata(target if target.endswith(".metadata.json") else newest(target), s3_properties())
 
 
 def compare(target, args):
@@ -193,7 +212,8 @@ def main():
     p.add_argument("tables", nargs="+", metavar="TABLE")
     p.add_argument("--readers", default=",".join(READERS))
     p.add_argument("--snapshot", type=int)
-    p.add_argument("--sqlite", metavar="FILE")
+    p.add_argument("--catalog", metavar="ADDRESS")
+    p.add_argument("--property", metavar="KEY=VALUE", action="append", default=[])
     p.add_argument("--dump", metavar="DIR")
     p.add_argument("--verify", action="store_true")
     args = p.parse_args()
