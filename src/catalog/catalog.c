@@ -18,15 +18,18 @@ fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defau
     c->options = copy;
     c->n_options = n;
     fz_status rc = cat_options_check(c, d, err);
+    if (rc == FZ_OK) rc = fio_new(c->options, n, &c->io, err);
     if (rc == FZ_OK) rc = c->ops->open(c, err);
-    if (rc == FZ_OK) *out = c;
-    else fz_arena_free(a);
+    if (rc == FZ_OK) return *out = c, FZ_OK;
+    fio_unref(c->io);
+    fz_arena_free(a);
     return rc;
 }
 
 void cat_close(cat_catalog *c) {
     if (!c) return;
     c->ops->close(c);
+    fio_unref(c->io);
     fz_arena_free(c->arena);
 }
 
@@ -38,9 +41,18 @@ const cat_names *cat_ignored_options(const cat_catalog *c) { return &c->ignored;
 
 /* ---- namespaces ---- */
 
+static fz_status check_namespace(const cat_catalog *c, cat_namespace ns, fz_error *err) {
+    FZ_TRY(cat_namespace_check(ns, err));
+    return c->ops->check_ident && ns.n > 0 ? c->ops->check_ident(c, &(cat_ident){ns, NULL}, err) : FZ_OK;
+}
+static fz_status check_ident(const cat_catalog *c, const cat_ident *id, fz_error *err) {
+    FZ_TRY(cat_ident_check(id, err));
+    return c->ops->check_ident ? c->ops->check_ident(c, id, err) : FZ_OK;
+}
+
 static fz_status must_exist(cat_catalog *c, cat_namespace ns, fz_error *err) {
     bool there;
-    FZ_TRY(cat_namespace_check(ns, err));
+    FZ_TRY(check_namespace(c, ns, err));
     if (ns.n == 0) return FZ_OK;
     FZ_TRY(c->ops->namespace_exists(c, ns, &there, err));
     if (there) return FZ_OK;
@@ -61,7 +73,7 @@ fz_status cat_list_namespaces(cat_catalog *c, cat_namespace parent, fz_arena *a,
 
 fz_status cat_namespace_exists(cat_catalog *c, cat_namespace ns, bool *out, fz_error *err) {
     OWN_ERR(err);
-    FZ_TRY(cat_namespace_check(ns, err));
+    FZ_TRY(check_namespace(c, ns, err));
     return c->ops->namespace_exists(c, ns, out, err);
 }
 
@@ -74,7 +86,7 @@ static fz_status check_properties(const fz_pair *props, size_t n, fz_error *err)
 
 fz_status cat_create_namespace(cat_catalog *c, cat_namespace ns, const fz_pair *props, size_t n, fz_error *err) {
     OWN_ERR(err);
-    FZ_TRY(cat_namespace_check(ns, err));
+    FZ_TRY(check_namespace(c, ns, err));
     if (ns.n == 0) return fz_fail(err, FZ_USER, "catalog.name", "a database needs a name");
     FZ_TRY(check_properties(props, n, err));
     return c->ops->create_namespace(c, ns, props, n, err);
@@ -113,7 +125,8 @@ fz_status cat_list_tables(cat_catalog *c, cat_namespace ns, fz_arena *a, cat_nam
 
 fz_status cat_table_exists(cat_catalog *c, const cat_ident *id, bool *out, fz_error *err) {
     OWN_ERR(err);
-    FZ_TRY(cat_ident_check(id, err));
+    FZ_TRY(check_ident(c, id, err));
+    if (c->ops->exists) return c->ops->exists(c, id, out, err);
     fz_arena *a = fz_arena_new();
     const char *location = NULL;
     fz_status rc = c->ops->find(c, id, a, &location, err);
@@ -122,16 +135,21 @@ fz_status cat_table_exists(cat_catalog *c, const cat_ident *id, bool *out, fz_er
     return rc;
 }
 
+static fz_status no_table(const cat_catalog *c, const cat_ident *id, fz_arena *a, fz_error *err) {
+    return fz_fail(err, FZ_USER, "catalog.table-not-found", "the table '%s' does not exist in catalog '%s'", cat_ident_text(a, id), c->name);
+}
+
 /* Between the look at the pointer and the read of the file a table may move on twice, and its old file be deleted: look again. */
 static fz_status load(cat_catalog *c, const cat_ident *id, fz_arena *a, cat_table **out, fz_error *err) {
     const char *location, *before = NULL;
+    if (c->ops->load) return c->ops->load(c, id, out, err);
     for (int tries = 0;; tries++) {
         location = NULL;
         FZ_TRY(c->ops->find(c, id, a, &location, err));
-        if (!location) return fz_fail(err, FZ_USER, "catalog.table-not-found", "the table '%s' does not exist in catalog '%s'", cat_ident_text(a, id), c->name);
+        if (!location) return no_table(c, id, a, err);
         ice_metadata *m;
-        fz_status rc = cat_metadata_read(location, &m, err);
-        if (rc == FZ_OK) return *out = cat_table_make(id, location, m), FZ_OK;
+        fz_status rc = cat_metadata_read(c->io, location, &m, err);
+        if (rc == FZ_OK) return *out = cat_table_make(c->io, id, location, m), FZ_OK;
         if (strcmp(err->code, "file.not-found") != 0) return rc;
         if (tries == 10 || (before && strcmp(before, location) == 0)) break;
         before = location;
@@ -142,7 +160,7 @@ static fz_status load(cat_catalog *c, const cat_ident *id, fz_arena *a, cat_tabl
 
 fz_status cat_load_table(cat_catalog *c, const cat_ident *id, cat_table **out, fz_error *err) {
     OWN_ERR(err);
-    FZ_TRY(cat_ident_check(id, err));
+    FZ_TRY(check_ident(c, id, err));
     fz_arena *a = fz_arena_new();
     fz_status rc = load(c, id, a, out, err);
     fz_arena_free(a);
@@ -151,17 +169,16 @@ fz_status cat_load_table(cat_catalog *c, const cat_ident *id, cat_table **out, f
 
 fz_status cat_drop_table(cat_catalog *c, const cat_ident *id, bool purge, fz_error *err) {
     OWN_ERR(err);
-    FZ_TRY(cat_ident_check(id, err));
+    bool there = false;
+    FZ_TRY(cat_table_exists(c, id, &there, err));
     fz_arena *a = fz_arena_new();
     cat_table *t = NULL;
-    const char *location = NULL;
     fz_error why;
-    fz_status rc = c->ops->find(c, id, a, &location, err);
-    if (rc == FZ_OK && !location) rc = fz_fail(err, FZ_USER, "catalog.table-not-found", "the table '%s' does not exist in catalog '%s'", cat_ident_text(a, id), c->name);
+    fz_status rc = there ? FZ_OK : no_table(c, id, a, err);
     /* A table whose metadata is damaged can still be dropped; its files then stay (as with Java's catalogs). */
-    if (rc == FZ_OK && purge && load(c, id, a, &t, &why) != FZ_OK) fz_log_error(FZ_LOG_WARN, "catalog.drop-without-purge", &why);
-    if (rc == FZ_OK) rc = c->ops->drop_table(c, id, err);
-    if (rc == FZ_OK && t) cat_purge(t->metadata, t->metadata_location);
+    if (rc == FZ_OK && purge && !c->ops->purges && load(c, id, a, &t, &why) != FZ_OK) fz_log_error(FZ_LOG_WARN, "catalog.drop-without-purge", &why);
+    if (rc == FZ_OK) rc = c->ops->drop_table(c, id, purge, err);
+    if (rc == FZ_OK && t) cat_purge(t);
     cat_table_free(t);
     fz_arena_free(a);
     return rc;
@@ -190,10 +207,11 @@ fz_status cat_table_properties(const cat_catalog *c, fz_arena *a, const fz_pair 
 
 fz_status cat_default_location(cat_catalog *c, const cat_ident *id, fz_arena *a, const char **out, fz_error *err) {
     OWN_ERR(err);
-    FZ_TRY(cat_ident_check(id, err));
+    FZ_TRY(check_ident(c, id, err));
     FZ_TRY(must_exist(c, id->ns, err));
     fz_pair *props;
     size_t n;
+    if (c->ops->places_tables) return *out = "", FZ_OK;
     FZ_TRY(c->ops->get_properties(c, id->ns, a, &props, &n, err));
     const char *dir = fz_pair_get(props, n, "location");
     if (!dir || !*dir) {
@@ -206,14 +224,18 @@ fz_status cat_default_location(cat_catalog *c, const cat_ident *id, fz_arena *a,
 
 fz_status cat_create_table(cat_catalog *c, const cat_ident *id, ice_metadata *first, cat_table **out, fz_error *err) {
     OWN_ERR(err);
-    FZ_TRY(cat_ident_check(id, err));
+    FZ_TRY(check_ident(c, id, err));
     FZ_TRY(must_exist(c, id->ns, err));
-    fz_arena *a = fz_arena_new();
+    bool there = false;
     const char *location = NULL;
-    fz_status rc = c->ops->find(c, id, a, &location, err);
-    if (rc == FZ_OK && location) rc = fz_fail(err, FZ_USER, "catalog.table-exists", "the table '%s' exists already in catalog '%s'", cat_ident_text(a, id), c->name);
-    if (rc == FZ_OK) rc = c->ops->swap(c, id, NULL, first, a, &location, err);
-    if (rc == FZ_OK) *out = cat_table_make(id, location, first);
+    FZ_TRY(cat_table_exists(c, id, &there, err));
+    fz_arena *a = fz_arena_new();
+    fz_status rc = FZ_OK;
+    if (there) rc = fz_fail(err, FZ_USER, "catalog.table-exists", "the table '%s' exists already in catalog '%s'", cat_ident_text(a, id), c->name);
+    else if (c->ops->create) rc = c->ops->create(c, id, first, out, err);
+    else rc = c->ops->swap(c, id, NULL, first, a, &location, err);
+    if (rc == FZ_OK && location) *out = cat_table_make(c->io, id, location, first);
+    else if (rc == FZ_OK) ice_metadata_free(first); /* the catalog has made its own */
     fz_arena_free(a);
     return rc;
 }
@@ -225,23 +247,33 @@ static void warn_clock(const cat_ident *id, const ice_applied *info, fz_arena *a
         fz_log(FZ_LOG_WARN, "catalog.clock-behind-table", FZ_KV("table", "%s", cat_ident_text(a, id)), FZ_KV("behind_ms", "%lld", (long long)info->clock_behind_ms), NULL);
 }
 
-fz_status cat_commit(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err) {
-    OWN_ERR(err);
+/* The pointer's way: we make the new metadata, and the kind swaps it in. */
+static fz_status commit_by_swap(cat_catalog *c, const cat_table *base, const ice_changes *changes, ice_applied *info, cat_table **out, fz_error *err) {
     ice_metadata *m;
-    ice_applied info = {0};
     const char *location;
-    FZ_TRY(ice_requirements_check(base->metadata, changes, err));
-    FZ_TRY(ice_metadata_apply(base->metadata, changes, fz_now_ms(), base->metadata_location, &m, &info, err));
+    FZ_TRY(ice_metadata_apply(base->metadata, changes, fz_now_ms(), base->metadata_location, &m, info, err));
     fz_arena *a = fz_arena_new();
-    warn_clock(&base->ident, &info, a);
+    warn_clock(&base->ident, info, a);
     fz_status rc = c->ops->swap(c, &base->ident, base, m, a, &location, err);
-    if (rc == FZ_OK) rc = fz_fault_status("commit.accepted", err);
-    if (rc == FZ_OK) rc = fz_fault_status("commit.answered", err);
-    if (rc == FZ_OK) {
-        *out = cat_table_make(&base->ident, location, m);
-        for (uint32_t i = 0; info.delete_dropped && i < info.n_dropped; i++) cat_delete_quietly(info.dropped[i]);
-    } else
-        ice_metadata_free(m);
+    if (rc == FZ_OK) *out = cat_table_make(base->io, &base->ident, location, m);
+    else ice_metadata_free(m);
     fz_arena_free(a);
     return rc;
+}
+
+fz_status cat_commit(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err) {
+    OWN_ERR(err);
+    ice_applied info = {0};
+    cat_table *made = NULL;
+    FZ_TRY(ice_requirements_check(base->metadata, changes, err));
+    fz_status rc = c->ops->commit ? c->ops->commit(c, base, changes, &made, err) : commit_by_swap(c, base, changes, &info, &made, err);
+    if (rc == FZ_OK) rc = fz_fault_status("commit.accepted", err);
+    if (rc == FZ_OK) rc = fz_fault_status("commit.answered", err);
+    if (rc != FZ_OK) {
+        cat_table_free(made);
+        return rc;
+    }
+    *out = made;
+    for (uint32_t i = 0; info.delete_dropped && i < info.n_dropped; i++) cat_delete_quietly(made->io, info.dropped[i]);
+    return FZ_OK;
 }

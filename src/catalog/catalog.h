@@ -27,6 +27,7 @@
 #ifndef CAT_CATALOG_H
 #define CAT_CATALOG_H
 #include "base/base.h"
+#include "fileio/fileio.h"
 #include "iceberg/iceberg.h"
 
 typedef struct cat_catalog cat_catalog;
@@ -81,6 +82,7 @@ fz_status cat_table_properties(const cat_catalog *c, fz_arena *a, const fz_pair 
 
 /* One version of a table. */
 typedef struct cat_table {
+    fio *io;                     /* the store that its files lie in, with the credentials that count there */
     cat_ident ident;
     const char *metadata_location;
     ice_metadata *metadata;      /* read-only; owns the memory of all of this */
@@ -89,7 +91,7 @@ typedef struct cat_table {
 void cat_table_free(cat_table *t); /* NULL is allowed */
 
 /* The location that a new table of this name gets when none is given: the namespace's property 'location', else the warehouse
- * and the namespace's levels, and the name. */
+ * and the namespace's levels, and the name. "": the catalog decides when the table is made. */
 fz_status cat_default_location(cat_catalog *c, const cat_ident *id, fz_arena *a, const char **out, fz_error *err) FZ_MUST_USE;
 /* Makes the table with its first metadata (ice_metadata_new), whose location the caller took from cat_default_location or from the
  * user (the hadoop catalog refuses another one than its default). With FZ_OK *out owns `first`; else the caller keeps it.
@@ -101,6 +103,7 @@ fz_status cat_load_table(cat_catalog *c, const cat_ident *id, cat_table **out, f
  * *out is set only with FZ_OK. Fault points, in order: commit.metadata, commit.swap, commit.accepted, commit.answered. */
 fz_status cat_commit(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err) FZ_MUST_USE;
 
-/* fileio as the iceberg room wants it (ice_append_build, ice_snapshot_manifests). write replaces. */
+/* fileio as the iceberg room wants it (ice_append_build, ice_snapshot_manifests). write replaces. cat_io: for local files and memory. */
+ice_io cat_io_of(fio *io);
 extern const ice_io cat_io;
 #endif

@@ -22,11 +22,21 @@ typedef struct cat_ops {
     /* Makes m current in place of base (NULL: the table is new). Writes the metadata.json too; *location is where (in a). On a
      * definite failure no file of this call is left. */
     fz_status (*swap)(cat_catalog *c, const cat_ident *id, const cat_table *base, const ice_metadata *m, fz_arena *a, const char **location, fz_error *err);
-    fz_status (*drop_table)(cat_catalog *c, const cat_ident *id, fz_error *err); /* after what a purge needs has been read */
+    fz_status (*drop_table)(cat_catalog *c, const cat_ident *id, bool purge, fz_error *err); /* after what a purge needs has been read */
+    /* Catalogs that write the metadata themselves (or choose its place) have these in place of find and swap, which are then NULL but for find where it can say
+     * that a table exists. Statuses as in catalog.h; names are checked, the fault points commit.metadata and commit.swap are theirs. */
+    fz_status (*load)(cat_catalog *c, const cat_ident *id, cat_table **out, fz_error *err);       /* USER catalog.table-not-found */
+    fz_status (*exists)(cat_catalog *c, const cat_ident *id, bool *out, fz_error *err);
+    fz_status (*create)(cat_catalog *c, const cat_ident *id, const ice_metadata *first, cat_table **out, fz_error *err);
+    fz_status (*commit)(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err);
+    bool places_tables;  /* a table's location is the catalog's to choose (cat_default_location gives "") */
+    bool purges;         /* drop_table deletes the files itself when asked to */
+    fz_status (*check_ident)(const cat_catalog *c, const cat_ident *id, fz_error *err);            /* names beyond cat_ident_check; may be NULL. id->name may be NULL */
 } cat_ops;
 extern const cat_ops cat_sql_ops, cat_hadoop_ops;
 
 struct cat_catalog {
+    fio *io;                     /* by the catalog's options */
     const cat_ops *ops;
     fz_arena *arena;             /* options, names */
     const char *name, *warehouse, *uri, *default_database;
@@ -54,10 +64,10 @@ void cat_names_add(fz_arena *a, cat_names *v, const char *s);             /* cop
 void cat_names_sort(cat_names *v);                                        /* and drops repeats */
 
 /* table_io.c */
-fz_status cat_metadata_read(const char *location, ice_metadata **out, fz_error *err) FZ_MUST_USE;
-fz_status cat_metadata_write(const char *location, const ice_metadata *m, fz_error *err) FZ_MUST_USE; /* put-if-absent */
-cat_table *cat_table_make(const cat_ident *id, const char *location, ice_metadata *m); /* takes m */
-void cat_delete_quietly(const char *location);                            /* logs a failure */
+fz_status cat_metadata_read(fio *io, const char *location, ice_metadata **out, fz_error *err) FZ_MUST_USE;
+fz_status cat_metadata_write(fio *io, const char *location, const ice_metadata *m, fz_error *err) FZ_MUST_USE; /* put-if-absent */
+cat_table *cat_table_make(fio *io, const cat_ident *id, const char *location, ice_metadata *m); /* takes m, and a reference to io */
+void cat_delete_quietly(fio *io, const char *location);                      /* logs a failure */
 /* Deletes what the table's snapshots reach, then its metadata files. */
-void cat_purge(const ice_metadata *m, const char *metadata_location);
+void cat_purge(const cat_table *t);
 #endif

@@ -40,7 +40,7 @@ static fz_status version_file(const char *dir, int64_t v, fz_arena *a, const cha
     for (unsigned i = 0; i < 3; i++) {
         bool there;
         const char *file = fio_join(a, dir, fz_arena_printf(a, "metadata/v%lld%s", (long long)v, endings[i]));
-        FZ_TRY(fio_exists(file, &there, err));
+        FZ_TRY(fio_exists(NULL, file, &there, err));
         if (there) {
             *out = file;
             break;
@@ -53,7 +53,7 @@ static int64_t hinted(const char *dir, fz_arena *a) {
     fz_buf b = {0};
     fz_error ignored; /* without a hint the directory is listed */
     int64_t v = -1;
-    if (fio_read(fio_join(a, dir, "metadata/version-hint.text"), 64, &b, &ignored) != FZ_OK ||
+    if (fio_read(NULL, fio_join(a, dir, "metadata/version-hint.text"), 64, &b, &ignored) != FZ_OK ||
         !fz_parse_i64(fz_sv_trim((fz_sv){(const char *)b.data, b.len}), &v)) v = -1;
     fz_buf_free(&b);
     return v;
@@ -76,7 +76,7 @@ static fz_status newest(const char *dir, fz_arena *a, int64_t *version, const ch
     if (v >= 0) FZ_TRY(version_file(dir, v, a, file, err));
     if (!*file) {
         v = -1;
-        FZ_TRY(fio_list(fio_join(a, dir, "metadata"), take_highest, &v, err));
+        FZ_TRY(fio_list(NULL, fio_join(a, dir, "metadata"), take_highest, &v, err));
         if (v < 0) return FZ_OK;
         FZ_TRY(version_file(dir, v, a, file, err));
     }
@@ -97,8 +97,8 @@ static bool take_any_table(void *cx, const char *location, uint64_t size, int64_
 }
 static fz_status is_table(const char *dir, fz_arena *a, bool *out, fz_error *err) {
     const char *hint = fio_join(a, dir, "metadata/version-hint.text");
-    FZ_TRY(fio_exists(hint, out, err)); /* spares the listing nearly always */
-    return *out ? FZ_OK : fio_list(fio_join(a, dir, "metadata"), take_any_table, out, err);
+    FZ_TRY(fio_exists(NULL, hint, out, err)); /* spares the listing nearly always */
+    return *out ? FZ_OK : fio_list(NULL, fio_join(a, dir, "metadata"), take_any_table, out, err);
 }
 
 /* ---- namespaces ---- */
@@ -124,7 +124,7 @@ static bool take_child(void *cx, const char *name) {
 }
 static fz_status list_children(cat_catalog *c, cat_namespace ns, bool tables, fz_arena *a, cat_names *out, fz_error *err) {
     children k = {ns_dir(c, ns, a), a, out, tables, FZ_OK, err};
-    FZ_TRY(fio_list_dirs(k.dir, take_child, &k, err));
+    FZ_TRY(fio_list_dirs(NULL, k.dir, take_child, &k, err));
     return k.rc;
 }
 static fz_status hadoop_list_namespaces(cat_catalog *c, cat_namespace parent, fz_arena *a, cat_names *out, fz_error *err) {
@@ -208,7 +208,7 @@ static fz_status make_version(const cat_ident *id, const char *dir, const cat_ta
     FZ_TRY(check_current(id, dir, base, a, err));
     if (base) FZ_TRY(fz_fault_status("commit.metadata", err));
     if (base) FZ_TRY(fz_fault_status("commit.swap", err));
-    fz_status rc = cat_metadata_write(file, m, err);
+    fz_status rc = cat_metadata_write(NULL, file, m, err);
     if (rc == FZ_CONFLICT && base) return fz_fail(err, FZ_CONFLICT, "catalog.conflict", "another writer has made '%s'", file);
     if (rc == FZ_CONFLICT) return fz_fail(err, FZ_USER, "catalog.table-exists", "the table '%s' exists already: '%s'", cat_ident_text(a, id), file);
     if (rc == FZ_UNKNOWN) return fz_context(err, "the commit is visible, but may not last"), FZ_UNKNOWN;
@@ -219,15 +219,15 @@ static void write_hint(const char *dir, int64_t version, fz_arena *a) {
     fz_error err;
     const char *text = fz_arena_printf(a, "%lld", (long long)version);
     /* Hadoop's local file system keeps a checksum of what it has written itself; left behind, it would make our hint unreadable to it. */
-    cat_delete_quietly(fio_join(a, dir, "metadata/.version-hint.text.crc"));
-    if (fio_put(fio_join(a, dir, "metadata/version-hint.text"), text, strlen(text), &err) != FZ_OK) fz_log_error(FZ_LOG_WARN, "catalog.version-hint", &err);
+    cat_delete_quietly(NULL, fio_join(a, dir, "metadata/.version-hint.text.crc"));
+    if (fio_put(NULL, fio_join(a, dir, "metadata/version-hint.text"), text, strlen(text), &err) != FZ_OK) fz_log_error(FZ_LOG_WARN, "catalog.version-hint", &err);
 }
 
 /* A table that could not be made must not stay behind as a namespace. Who waits for the lock file that goes here is safe without
  * it, by invariant 1. */
 static void remove_empty(const char *dir, fz_arena *a) {
     fz_error ignored; /* what is not empty belongs to somebody */
-    if (fio_delete(fio_join(a, dir, LOCK_FILE), &ignored) == FZ_OK && fio_dir_remove(fio_join(a, dir, "metadata"), &ignored) == FZ_OK &&
+    if (fio_delete(NULL, fio_join(a, dir, LOCK_FILE), &ignored) == FZ_OK && fio_dir_remove(fio_join(a, dir, "metadata"), &ignored) == FZ_OK &&
         fio_dir_remove(dir, &ignored) != FZ_OK) fz_log_error(FZ_LOG_DEBUG, "catalog.remove-empty", &ignored);
 }
 
@@ -247,9 +247,10 @@ static fz_status hadoop_swap(cat_catalog *c, const cat_ident *id, const cat_tabl
     return rc;
 }
 
-static fz_status hadoop_drop_table(cat_catalog *c, const cat_ident *id, fz_error *err) {
+static fz_status hadoop_drop_table(cat_catalog *c, const cat_ident *id, bool purge, fz_error *err) {
+    (void)purge;
     fz_arena *a = fz_arena_new();
-    fz_status rc = fio_delete_tree(table_dir(c, id, a), err);
+    fz_status rc = fio_delete_tree(NULL, table_dir(c, id, a), err);
     fz_arena_free(a);
     return rc;
 }

@@ -255,7 +255,7 @@ static fz_status read_back(cat_catalog *c, const cat_ident *id, const char *from
     }
     if (strcmp(now, to) == 0) return FZ_OK;
     /* Somebody has committed since: on top of ours, or instead of it. The metadata log tells, as long as it reaches back. */
-    if (cat_metadata_read(now, &m, &own) != FZ_OK) goto unknown;
+    if (cat_metadata_read(c->io, now, &m, &own) != FZ_OK) goto unknown;
     for (uint32_t i = 0; i < m->n_metadata_log; i++) {
         ours |= strcmp(m->metadata_log[i].location, to) == 0;
         from_too |= from && strcmp(m->metadata_log[i].location, from) == 0;
@@ -286,9 +286,9 @@ static fz_status sql_swap(cat_catalog *c, const cat_ident *id, const cat_table *
     fz_uuid4(uuid);
     int32_t version = base && base->version >= 0 ? (int32_t)base->version + 1 : 0;
     *location = ice_metadata_location(a, m, version, uuid);
-    fz_status rc = cat_metadata_write(*location, m, err);
+    fz_status rc = cat_metadata_write(c->io, *location, m, err);
     if (rc == FZ_UNKNOWN) { /* only whether a file that nothing names would survive a crash */
-        cat_delete_quietly(*location);
+        cat_delete_quietly(c->io, *location);
         rc = FZ_RETRY;
         err->cls = rc;
     }
@@ -296,11 +296,12 @@ static fz_status sql_swap(cat_catalog *c, const cat_ident *id, const cat_table *
     if (base) rc = fz_fault_status("commit.metadata", err);
     if (rc == FZ_OK && base) rc = fz_fault_status("commit.swap", err);
     if (rc == FZ_OK) rc = move_pointer(c, id, base ? base->metadata_location : NULL, *location, a, err);
-    if (rc != FZ_OK && rc != FZ_UNKNOWN) cat_delete_quietly(*location);
+    if (rc != FZ_OK && rc != FZ_UNKNOWN) cat_delete_quietly(c->io, *location);
     return rc;
 }
 
-static fz_status sql_drop_table(cat_catalog *c, const cat_ident *id, fz_error *err) {
+static fz_status sql_drop_table(cat_catalog *c, const cat_ident *id, bool purge, fz_error *err) {
+    (void)purge;
     sql_db *d = c->impl;
     fz_arena *a = fz_arena_new();
     int changed = 0;

@@ -138,7 +138,7 @@ fz_status fio_dirs_sync(const char *const *file_paths, size_t n, fz_error *err) 
 
 static fz_status local_only(const char *location, const char **path, fz_error *err) {
     const fio_store *st;
-    FZ_TRY(fio_resolve(location, &st, path, err));
+    FZ_TRY(fio_resolve(NULL, location, &st, path, err));
     if (st == &fio_local) return FZ_OK;
     return fz_fail(err, FZ_USER, "file.scheme", "'%s': only local files have directories", location);
 }

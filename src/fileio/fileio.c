@@ -38,7 +38,8 @@ const char *fio_local_path(const char *location) {
     return *p == '/' ? p : NULL;
 }
 
-fz_status fio_resolve(const char *location, const fio_store **store, const char **key, fz_error *err) {
+fz_status fio_resolve(fio *io, const char *location, const fio_store **store, const char **key, fz_error *err) {
+    (void)io;
     if ((*key = fio_local_path(location))) return *store = &fio_local, FZ_OK;
     if (fz_starts(location, "mem://")) return *key = location, *store = &fio_mem, FZ_OK;
     const char *colon = strchr(location, ':');
@@ -60,54 +61,54 @@ char *fio_join(fz_arena *a, const char *location, const char *name) {
     return fz_arena_printf(a, "%.*s/%s", (int)n, location, name);
 }
 
-#define WITH_STORE(location)                                                                                           \
+#define WITH_STORE(io, location)                                                                                        \
     const fio_store *st;                                                                                               \
     const char *key;                                                                                                   \
-    FZ_TRY(fio_resolve(location, &st, &key, err))
+    FZ_TRY(fio_resolve(io, location, &st, &key, err))
 
-fz_status fio_read(const char *location, size_t max, fz_buf *out, fz_error *err) {
-    WITH_STORE(location);
-    return st->read(key, max, out, err);
+fz_status fio_read(fio *io, const char *location, size_t max, fz_buf *out, fz_error *err) {
+    WITH_STORE(io, location);
+    return st->read(io, key, max, out, err);
 }
-fz_status fio_read_range(const char *location, uint64_t from, size_t n, void *out, fz_error *err) {
-    WITH_STORE(location);
-    return st->read_range(key, from, n, out, err);
+fz_status fio_read_range(fio *io, const char *location, uint64_t from, size_t n, void *out, fz_error *err) {
+    WITH_STORE(io, location);
+    return st->read_range(io, key, from, n, out, err);
 }
-fz_status fio_size(const char *location, uint64_t *size, fz_error *err) {
-    WITH_STORE(location);
-    return st->stat(key, size, err);
+fz_status fio_size(fio *io, const char *location, uint64_t *size, fz_error *err) {
+    WITH_STORE(io, location);
+    return st->stat(io, key, size, err);
 }
-fz_status fio_exists(const char *location, bool *out, fz_error *err) {
-    WITH_STORE(location);
+fz_status fio_exists(fio *io, const char *location, bool *out, fz_error *err) {
+    WITH_STORE(io, location);
     fz_error own;
     uint64_t size;
-    fz_status rc = st->stat(key, &size, &own);
+    fz_status rc = st->stat(io, key, &size, &own);
     *out = rc == FZ_OK;
     if (rc == FZ_OK || strcmp(own.code, "file.not-found") == 0) return FZ_OK;
     if (err) *err = own;
     return rc;
 }
-fz_status fio_put(const char *location, const void *p, size_t n, fz_error *err) {
-    WITH_STORE(location);
-    return st->put(key, p, n, false, err);
+fz_status fio_put(fio *io, const char *location, const void *p, size_t n, fz_error *err) {
+    WITH_STORE(io, location);
+    return st->put(io, key, p, n, false, err);
 }
-fz_status fio_put_if_absent(const char *location, const void *p, size_t n, fz_error *err) {
-    WITH_STORE(location);
-    return st->put(key, p, n, true, err);
+fz_status fio_put_if_absent(fio *io, const char *location, const void *p, size_t n, fz_error *err) {
+    WITH_STORE(io, location);
+    return st->put(io, key, p, n, true, err);
 }
-fz_status fio_delete(const char *location, fz_error *err) {
-    WITH_STORE(location);
-    return st->remove(key, err);
+fz_status fio_delete(fio *io, const char *location, fz_error *err) {
+    WITH_STORE(io, location);
+    return st->remove(io, key, err);
 }
-fz_status fio_list(const char *prefix, fio_list_fn fn, void *cx, fz_error *err) {
-    WITH_STORE(prefix);
-    return st->list(key, prefix, fn, cx, err);
+fz_status fio_list(fio *io, const char *prefix, fio_list_fn fn, void *cx, fz_error *err) {
+    WITH_STORE(io, prefix);
+    return st->list(io, key, prefix, fn, cx, err);
 }
-fz_status fio_list_dirs(const char *prefix, fio_child_fn fn, void *cx, fz_error *err) {
-    WITH_STORE(prefix);
-    return st->list_dirs(key, fn, cx, err);
+fz_status fio_list_dirs(fio *io, const char *prefix, fio_child_fn fn, void *cx, fz_error *err) {
+    WITH_STORE(io, prefix);
+    return st->list_dirs(io, key, fn, cx, err);
 }
-fz_status fio_delete_tree(const char *location, fz_error *err) {
-    WITH_STORE(location);
-    return st->remove_tree(key, err);
+fz_status fio_delete_tree(fio *io, const char *location, fz_error *err) {
+    WITH_STORE(io, location);
+    return st->remove_tree(io, key, err);
 }

@@ -1,9 +1,9 @@
-/* Stores: where objects live. Local files now; memory and the seeded faulty store for tests; S3 later behind the same calls.
+/* Stores: where objects live: local files, S3, and memory (for tests).
  *
  * Invariants
  *  1. A location is a URI or an absolute path: "file:///a/b", "file:/a/b", "/a/b", "mem://x/y". It is kept as given in all that
  *     is written into tables; only this room maps it to a path, byte for byte, never folding "//" or "..".
- *  2. An object is visible only when it is whole and durable: local writes go to a hidden temporary name beside the target,
+ *  2. An object is visible only when it is whole and durable. Local writes go to a hidden temporary name beside the target,
  *     fsync, rename (or link for if-absent), fsync of the directory.
  *  3. No call leaves a temporary behind on failure when it can help it; left-overs of a killed process begin with ".frazil-".
  *  4. Nothing here deletes unless told to, one object a call.
@@ -17,26 +17,40 @@
  */
 #ifndef FIO_FILEIO_H
 #define FIO_FILEIO_H
+#include "aws/aws.h"
 #include "base/base.h"
 
+/* What stores need to know: options by Iceberg's names (s3.*, client.*) and whose credentials count. Everywhere below, io may be NULL: then only local files and
+ * memory can be reached. Reference counted; what was opened with it (writers, batches) holds no reference and must end before it. Threads: any. */
+typedef struct fio fio;
+/* Options are copied; those that are not of a store are left to their owners. Nothing is connected yet. USER "option.invalid". */
+fz_status fio_new(const fz_pair *o, size_t n, fio **out, fz_error *err) FZ_MUST_USE;
+fio *fio_ref(fio *io);   /* NULL gives NULL */
+void fio_unref(fio *io); /* NULL is allowed */
+const fz_option *fio_options(void); /* s3.*, ends with a NULL name */
+/* The session of this handle (region, credentials, endpoints), made at the first call. Borrowed. */
+fz_status fio_aws(fio *io, aws_session **out, fz_error *err) FZ_MUST_USE;
+/* Credentials that a catalog vends, in place of the options' and the session's. Takes a reference. Before first use of S3 through io. */
+void fio_set_provider(fio *io, aws_provider *p);
+
 /* Whole small objects. */
-fz_status fio_read(const char *location, size_t max, fz_buf *out, fz_error *err) FZ_MUST_USE;
+fz_status fio_read(fio *io, const char *location, size_t max, fz_buf *out, fz_error *err) FZ_MUST_USE;
 /* Exactly n bytes; "file.short" (FATAL) when the object ends before. */
-fz_status fio_read_range(const char *location, uint64_t from, size_t n, void *out, fz_error *err) FZ_MUST_USE;
-fz_status fio_size(const char *location, uint64_t *size, fz_error *err) FZ_MUST_USE;
-fz_status fio_exists(const char *location, bool *out, fz_error *err) FZ_MUST_USE;
-fz_status fio_put(const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;           /* replaces */
+fz_status fio_read_range(fio *io, const char *location, uint64_t from, size_t n, void *out, fz_error *err) FZ_MUST_USE;
+fz_status fio_size(fio *io, const char *location, uint64_t *size, fz_error *err) FZ_MUST_USE;
+fz_status fio_exists(fio *io, const char *location, bool *out, fz_error *err) FZ_MUST_USE;
+fz_status fio_put(fio *io, const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;           /* replaces */
 /* CONFLICT if there. UNKNOWN ("file.unknown"): the object is there, but whether it would survive a crash could not be learned. */
-fz_status fio_put_if_absent(const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;
-fz_status fio_delete(const char *location, fz_error *err) FZ_MUST_USE;                                 /* not there: FZ_OK */
+fz_status fio_put_if_absent(fio *io, const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;
+fz_status fio_delete(fio *io, const char *location, fz_error *err) FZ_MUST_USE;                                 /* not there: FZ_OK */
 /* Calls fn for each object under the prefix (a directory), recursively, in no order; fn returns false to stop. Temporaries are
  * not listed. A prefix that is not there: FZ_OK and no call. */
 typedef bool (*fio_list_fn)(void *cx, const char *location, uint64_t size, int64_t mtime_ms);
-fz_status fio_list(const char *prefix, fio_list_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
+fz_status fio_list(fio *io, const char *prefix, fio_list_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 /* Names of the direct children that are directories (namespaces and tables of a filesystem catalog). */
 typedef bool (*fio_child_fn)(void *cx, const char *name);
-fz_status fio_list_dirs(const char *prefix, fio_child_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
-fz_status fio_delete_tree(const char *location, fz_error *err) FZ_MUST_USE; /* DROP of a namespace directory that is empty of tables */
+fz_status fio_list_dirs(fio *io, const char *prefix, fio_child_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
+fz_status fio_delete_tree(fio *io, const char *location, fz_error *err) FZ_MUST_USE; /* DROP of a namespace directory that is empty of tables */
 
 /* Directories as things of their own (namespaces of a filesystem catalog); local files only, USER "file.scheme" elsewhere. */
 fz_status fio_dir_make(const char *location, fz_error *err) FZ_MUST_USE;      /* and those above it; durable; there already: FZ_OK */
@@ -45,7 +59,7 @@ fz_status fio_dir_remove(const char *location, fz_error *err) FZ_MUST_USE;    /*
 
 /* Streaming writes of one object; holds no file descriptor between calls (30,000 may be open at once). */
 typedef struct fio_writer fio_writer;
-fz_status fio_writer_open(const char *location, fio_writer **out, fz_error *err) FZ_MUST_USE;
+fz_status fio_writer_open(fio *io, const char *location, fio_writer **out, fz_error *err) FZ_MUST_USE;
 /* Takes all of p or, on failure, nothing of it: the same call may be made again. */
 fz_status fio_writer_append(fio_writer *w, const void *p, size_t n, fz_error *err) FZ_MUST_USE;
 /* Makes the object durable and visible. Frees w whatever happens (the temporary is removed on failure). */

@@ -2,6 +2,8 @@
 #ifndef FIO_FILEIO_INT_H
 #define FIO_FILEIO_INT_H
 #include "fileio/fileio.h"
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #define FIO_TEMP_PREFIX ".frazil-"
@@ -10,14 +12,14 @@
 
 /* key: what a location is inside its store (local: the path; memory: the location itself). */
 typedef struct fio_store {
-    fz_status (*read)(const char *key, size_t max, fz_buf *out, fz_error *err);
-    fz_status (*read_range)(const char *key, uint64_t from, size_t n, void *out, fz_error *err);
-    fz_status (*stat)(const char *key, uint64_t *size, fz_error *err); /* USER file.not-found */
-    fz_status (*put)(const char *key, const void *p, size_t n, bool if_absent, fz_error *err);
-    fz_status (*remove)(const char *key, fz_error *err);
-    fz_status (*list)(const char *key, const char *location, fio_list_fn fn, void *cx, fz_error *err);
-    fz_status (*list_dirs)(const char *key, fio_child_fn fn, void *cx, fz_error *err);
-    fz_status (*remove_tree)(const char *key, fz_error *err);
+    fz_status (*read)(fio *io, const char *key, size_t max, fz_buf *out, fz_error *err);
+    fz_status (*read_range)(fio *io, const char *key, uint64_t from, size_t n, void *out, fz_error *err);
+    fz_status (*stat)(fio *io, const char *key, uint64_t *size, fz_error *err); /* USER file.not-found */
+    fz_status (*put)(fio *io, const char *key, const void *p, size_t n, bool if_absent, fz_error *err);
+    fz_status (*remove)(fio *io, const char *key, fz_error *err);
+    fz_status (*list)(fio *io, const char *key, const char *location, fio_list_fn fn, void *cx, fz_error *err);
+    fz_status (*list_dirs)(fio *io, const char *key, fio_child_fn fn, void *cx, fz_error *err);
+    fz_status (*remove_tree)(fio *io, const char *key, fz_error *err);
     /* Adds bytes at w->written to what is kept outside of memory; NULL: this store keeps all in memory until the end. */
     fz_status (*spill)(fio_writer *w, const void *p, size_t n, fz_error *err);
     /* Everything is in the buffer or spilled. batch NULL: make it durable and visible now; else leave that to the batch. */
@@ -26,7 +28,18 @@ typedef struct fio_store {
 } fio_store;
 extern const fio_store fio_local, fio_mem;
 
+struct fio {
+    atomic_uint refs;
+    fz_arena *arena;          /* options */
+    const fz_pair *options;
+    size_t n_options;
+    pthread_mutex_t lock;     /* over what is made at first use */
+    aws_session *aws;
+    aws_provider *provider;   /* NULL: the options' or the session's */
+};
+
 struct fio_writer {
+    fio *io;
     const fio_store *store;
     char *key;
     uint8_t *buf;
@@ -38,7 +51,7 @@ struct fio_writer {
 typedef struct fio_pending { char *path; uint64_t tag; } fio_pending;
 struct fio_batch { fio_pending *v; size_t n, cap; };
 
-fz_status fio_resolve(const char *location, const fio_store **store, const char **key, fz_error *err) FZ_MUST_USE;
+fz_status fio_resolve(fio *io, const char *location, const fio_store **store, const char **key, fz_error *err) FZ_MUST_USE;
 /* Class and code of an errno; the message names what was done and the path. */
 fz_status fio_errno(fz_error *err, int e, const char *what, const char *path);
 

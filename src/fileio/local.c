@@ -17,7 +17,8 @@ static fz_status open_read(const char *path, int *fd, struct stat *st, fz_error 
     return rc;
 }
 
-static fz_status local_read(const char *path, size_t max, fz_buf *out, fz_error *err) {
+static fz_status local_read(fio *io, const char *path, size_t max, fz_buf *out, fz_error *err) {
+    (void)io;
     int fd;
     struct stat st = {0};
     FZ_TRY(open_read(path, &fd, &st, err));
@@ -41,7 +42,8 @@ static fz_status local_read(const char *path, size_t max, fz_buf *out, fz_error 
     return rc;
 }
 
-static fz_status local_read_range(const char *path, uint64_t from, size_t n, void *out, fz_error *err) {
+static fz_status local_read_range(fio *io, const char *path, uint64_t from, size_t n, void *out, fz_error *err) {
+    (void)io;
     int fd;
     struct stat st = {0};
     FZ_TRY(open_read(path, &fd, &st, err));
@@ -58,7 +60,8 @@ static fz_status local_read_range(const char *path, uint64_t from, size_t n, voi
     return rc;
 }
 
-static fz_status local_stat(const char *path, uint64_t *size, fz_error *err) {
+static fz_status local_stat(fio *io, const char *path, uint64_t *size, fz_error *err) {
+    (void)io;
     struct stat st;
     if (stat(path, &st) != 0) return fio_errno(err, errno, "look at", path);
     if (S_ISDIR(st.st_mode)) return fz_fail(err, FZ_USER, "file.not-found", "'%s' is a directory, not an object", path);
@@ -136,7 +139,8 @@ static fz_status put_new(const fio_writer *w, fz_error *err) {
     return fz_detail(err, "%s", why.message), FZ_UNKNOWN;
 }
 
-static fz_status local_put(const char *path, const void *p, size_t n, bool if_absent, fz_error *err) {
+static fz_status local_put(fio *io, const char *path, const void *p, size_t n, bool if_absent, fz_error *err) {
+    (void)io;
     struct stat st;
     if (if_absent && lstat(path, &st) == 0) return fio_errno(err, EEXIST, "create", path); /* spares the write; link decides */
     char *key = fz_strdup(path);
@@ -150,7 +154,8 @@ static fz_status local_put(const char *path, const void *p, size_t n, bool if_ab
     return rc;
 }
 
-static fz_status local_remove(const char *path, fz_error *err) {
+static fz_status local_remove(fio *io, const char *path, fz_error *err) {
+    (void)io;
     if (unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR) return FZ_OK;
     return fio_errno(err, errno, "delete", path);
 }
@@ -188,12 +193,14 @@ static fz_status walk_dir(const char *path, const char *location, walk *w, fz_er
     return rc;
 }
 
-static fz_status local_list(const char *path, const char *location, fio_list_fn fn, void *cx, fz_error *err) {
+static fz_status local_list(fio *io, const char *path, const char *location, fio_list_fn fn, void *cx, fz_error *err) {
+    (void)io;
     walk w = {.fn = fn, .cx = cx};
     return walk_dir(path, location, &w, err);
 }
 
-static fz_status local_list_dirs(const char *path, fio_child_fn fn, void *cx, fz_error *err) {
+static fz_status local_list_dirs(fio *io, const char *path, fio_child_fn fn, void *cx, fz_error *err) {
+    (void)io;
     DIR *d = opendir(path);
     if (!d) return errno == ENOENT || errno == ENOTDIR ? FZ_OK : fio_errno(err, errno, "list", path);
     struct dirent *e;
@@ -208,7 +215,7 @@ static fz_status local_list_dirs(const char *path, fio_child_fn fn, void *cx, fz
     return rc;
 }
 
-static fz_status local_remove_tree(const char *path, fz_error *err) {
+static fz_status local_remove_tree(fio *io, const char *path, fz_error *err) {
     DIR *d = opendir(path);
     if (!d && (errno == ENOENT || errno == ENOTDIR)) return FZ_OK;
     if (!d) return fio_errno(err, errno, "delete", path);
@@ -220,8 +227,8 @@ static fz_status local_remove_tree(const char *path, fz_error *err) {
         struct stat st;
         if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
         char *p = fio_join(a, path, e->d_name);
-        if (S_ISDIR(st.st_mode)) rc = local_remove_tree(p, err);
-        else rc = local_remove(p, err);
+        if (S_ISDIR(st.st_mode)) rc = local_remove_tree(io, p, err);
+        else rc = local_remove(io, p, err);
     }
     fz_arena_free(a);
     closedir(d);

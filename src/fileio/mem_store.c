@@ -29,7 +29,8 @@ static object *find(const char *location) {
     return i < n_objects && strcmp(objects[i].location, location) == 0 ? &objects[i] : NULL;
 }
 
-static fz_status mem_read(const char *key, size_t max, fz_buf *out, fz_error *err) {
+static fz_status mem_read(fio *io, const char *key, size_t max, fz_buf *out, fz_error *err) {
+    (void)io;
     pthread_mutex_lock(&lock);
     object *o = find(key);
     fz_status rc = FZ_OK;
@@ -40,7 +41,8 @@ static fz_status mem_read(const char *key, size_t max, fz_buf *out, fz_error *er
     return rc;
 }
 
-static fz_status mem_read_range(const char *key, uint64_t from, size_t n, void *out, fz_error *err) {
+static fz_status mem_read_range(fio *io, const char *key, uint64_t from, size_t n, void *out, fz_error *err) {
+    (void)io;
     pthread_mutex_lock(&lock);
     object *o = find(key);
     fz_status rc = FZ_OK;
@@ -52,7 +54,8 @@ static fz_status mem_read_range(const char *key, uint64_t from, size_t n, void *
     return rc;
 }
 
-static fz_status mem_stat(const char *key, uint64_t *size, fz_error *err) {
+static fz_status mem_stat(fio *io, const char *key, uint64_t *size, fz_error *err) {
+    (void)io;
     pthread_mutex_lock(&lock);
     object *o = find(key);
     if (o) *size = o->n;
@@ -60,7 +63,8 @@ static fz_status mem_stat(const char *key, uint64_t *size, fz_error *err) {
     return o ? FZ_OK : fio_errno(err, ENOENT, "look at", key);
 }
 
-static fz_status mem_put(const char *key, const void *p, size_t n, bool if_absent, fz_error *err) {
+static fz_status mem_put(fio *io, const char *key, const void *p, size_t n, bool if_absent, fz_error *err) {
+    (void)io;
     pthread_mutex_lock(&lock);
     object *o = find(key);
     if (o && if_absent) {
@@ -84,7 +88,8 @@ static fz_status mem_put(const char *key, const void *p, size_t n, bool if_absen
     return FZ_OK;
 }
 
-static fz_status mem_remove(const char *key, fz_error *err) {
+static fz_status mem_remove(fio *io, const char *key, fz_error *err) {
+    (void)io;
     (void)err;
     pthread_mutex_lock(&lock);
     object *o = find(key);
@@ -125,7 +130,8 @@ static void free_copy(object *v, size_t n) {
     fz_free(v);
 }
 
-static fz_status mem_list(const char *key, const char *location, fio_list_fn fn, void *cx, fz_error *err) {
+static fz_status mem_list(fio *io, const char *key, const char *location, fio_list_fn fn, void *cx, fz_error *err) {
+    (void)io;
     (void)location, (void)err;
     char *dir = as_dir(key);
     size_t n;
@@ -137,7 +143,8 @@ static fz_status mem_list(const char *key, const char *location, fio_list_fn fn,
     return FZ_OK;
 }
 
-static fz_status mem_list_dirs(const char *key, fio_child_fn fn, void *cx, fz_error *err) {
+static fz_status mem_list_dirs(fio *io, const char *key, fio_child_fn fn, void *cx, fz_error *err) {
+    (void)io;
     (void)err;
     char *dir = as_dir(key), *last = NULL;
     size_t n, skip = strlen(dir);
@@ -157,12 +164,12 @@ static fz_status mem_list_dirs(const char *key, fio_child_fn fn, void *cx, fz_er
     return FZ_OK;
 }
 
-static fz_status mem_remove_tree(const char *key, fz_error *err) {
+static fz_status mem_remove_tree(fio *io, const char *key, fz_error *err) {
     char *dir = as_dir(key);
     size_t n;
     object *v = below(dir, &n);
     fz_status rc = FZ_OK;
-    for (size_t i = 0; i < n && rc == FZ_OK; i++) rc = mem_remove(v[i].location, err);
+    for (size_t i = 0; i < n && rc == FZ_OK; i++) rc = mem_remove(io, v[i].location, err);
     free_copy(v, n);
     fz_free(dir);
     return rc;
@@ -170,7 +177,7 @@ static fz_status mem_remove_tree(const char *key, fz_error *err) {
 
 static fz_status mem_finish(fio_writer *w, fio_batch *batch, fz_error *err) {
     (void)batch; /* nothing of this store is durable, so nothing is gained by waiting */
-    return mem_put(w->key, w->buf, w->len, false, err);
+    return mem_put(w->io, w->key, w->buf, w->len, false, err);
 }
 static void mem_abort(fio_writer *w) { (void)w; }
 

@@ -9,11 +9,12 @@
  */
 #include "fileio/fileio_int.h"
 
-fz_status fio_writer_open(const char *location, fio_writer **out, fz_error *err) {
+fz_status fio_writer_open(fio *io, const char *location, fio_writer **out, fz_error *err) {
     const fio_store *st;
     const char *key;
-    FZ_TRY(fio_resolve(location, &st, &key, err));
+    FZ_TRY(fio_resolve(io, location, &st, &key, err));
     fio_writer *w = FZ_NEW(fio_writer);
+    w->io = io;
     w->store = st;
     w->key = fz_strdup(key);
     w->tag = fio_tag();

@@ -81,13 +81,13 @@ static void remove_written(const try_state *t, const ice_append_result *r) {
     for (uint32_t i = 0; i < r->n_written; i++) {
         bool reused = false;
         for (uint32_t k = 0; k < r->new_manifests.n; k++) reused |= strcmp(r->new_manifests.v[k].path, r->written[i]) == 0;
-        if (!reused) sink_discard(r->written[i]);
+        if (!reused) sink_discard(t->s->table->io, r->written[i]);
     }
 }
 
 /* Manifests of this commit that a merge made superfluous: no snapshot names them. */
 static void remove_unused(const try_state *t, const ice_append_result *r) {
-    for (uint32_t i = 0; i < r->n_unused && !t->ever_unknown; i++) sink_discard(r->unused[i]);
+    for (uint32_t i = 0; i < r->n_unused && !t->ever_unknown; i++) sink_discard(t->s->table->io, r->unused[i]);
 }
 
 static fz_status write_commit(try_state *t, const cat_table *base, const job_lineage *l, fz_error *err) {
@@ -107,7 +107,8 @@ static fz_status write_commit(try_state *t, const cat_table *base, const job_lin
     t->append.now_ms = fz_now_ms();
     t->append.reuse = t->reuse.n ? &t->reuse : NULL;
     ice_append_result r = {0};
-    fz_status rc = ice_append_build(t->arena, base->metadata, &t->append, &t->j->io, &r, err);
+    const ice_io io = job_io(t->j, base);
+    fz_status rc = ice_append_build(t->arena, base->metadata, &t->append, &io, &r, err);
     if (rc == FZ_OK) {
         if (r.clock_behind_ms > ICE_CLOCK_TOLERANCE_MS)
             fz_log(FZ_LOG_WARN, "commit.clock-behind", FZ_KV("table", "%s", t->s->text), FZ_KV("behind_ms", "%" PRId64, r.clock_behind_ms), NULL);
@@ -132,8 +133,9 @@ static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
     if (rc == FZ_UNKNOWN) rc = FZ_RETRY; /* a load changes nothing */
     FZ_TRY(rc);
     job_lineage l;
+    const ice_io io = job_io(t->j, base);
     rc = check_table(t, base, err);
-    if (rc == FZ_OK) rc = job_lineage_read(t->arena, base->metadata, t->j->spec->name, t->p->commit_id, &t->j->io, &l, err);
+    if (rc == FZ_OK) rc = job_lineage_read(t->arena, base->metadata, t->j->spec->name, t->p->commit_id, &io, &l, err);
     if (rc == FZ_OK && l.unproven && t->j->positions == POSITIONS_CHECK)
         rc = fz_fail(err, FZ_FATAL, "positions.unproven", "table %s: the snapshot that carries this pipeline's positions is not in its lineage", t->s->text);
     if (rc == FZ_OK) {
@@ -169,8 +171,8 @@ static bool back_off(try_state *t) {
 static void drop_files(const try_state *t) {
     if (t->ever_unknown) return;
     for (uint32_t k = 0; k < t->p->n_shards; k++)
-        for (uint32_t i = 0; i < t->p->files[k].n; i++) sink_discard(t->p->files[k].v[i].path);
-    for (uint32_t i = 0; i < t->reuse.n; i++) sink_discard(t->reuse.v[i].path);
+        for (uint32_t i = 0; i < t->p->files[k].n; i++) sink_discard(t->s->table->io, t->p->files[k].v[i].path);
+    for (uint32_t i = 0; i < t->reuse.n; i++) sink_discard(t->s->table->io, t->reuse.v[i].path);
 }
 
 static void begin(try_state *t, job *j, const job_prepared *p) {

@@ -16,12 +16,10 @@ void job_reset_stop(void) { atomic_store(&stop_requests, 0); }
 
 /* ---- store callbacks of the Iceberg room, with the fault points of a commit ---- */
 static fz_status io_read(void *cx, const char *location, fz_buf *out, fz_error *err) {
-    (void)cx;
-    return cat_io.read(cat_io.cx, location, out, err);
+    return cat_io.read(cx, location, out, err);
 }
 static fz_status io_write(void *cx, const char *location, const void *p, size_t n, fz_error *err) {
-    (void)cx;
-    FZ_TRY(cat_io.write(cat_io.cx, location, p, n, err));
+    FZ_TRY(cat_io.write(cx, location, p, n, err));
     const char *name = strrchr(location, '/');
     return fz_fault_status(name && fz_starts(name + 1, "snap-") ? "commit.manifest-list" : "commit.manifest", err);
 }
@@ -86,7 +84,7 @@ static job_prepared *prepare(job *j, job_sink *s, bool final) {
     bool worth = p->n_files || claim || (has_moved && (final || ++s->empty_checkpoints >= 10));
     if (atomic_load(&s->failing) || !worth) {
         for (uint32_t i = 0; i < p->n_shards; i++)
-            for (uint32_t f = 0; f < p->files[i].n; f++) sink_discard(p->files[i].v[f].path); /* only when failing: none is live */
+            for (uint32_t f = 0; f < p->files[i].n; f++) sink_discard(s->table->io, p->files[i].v[f].path); /* only when failing: none is live */
         prepared_free(p);
         return NULL;
     }

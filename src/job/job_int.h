@@ -122,7 +122,7 @@ struct job {
     job_writer **writers;
     job_worker **workers;
     dead_letters *letters;
-    ice_io io;
+    ice_io io;                   /* its functions; cx is each table's store: job_io */
     uint64_t checkpoint;
     /* policies */
     enum { ROW_DEAD_LETTER, ROW_FAIL, ROW_DROP } on_row_error, on_null;
@@ -140,6 +140,7 @@ struct job {
     fz_error error;
     bool unknown_outcome;
 };
+static inline ice_io job_io(const job *j, const cat_table *t) { return (ice_io){t->io, j->io.read, j->io.write}; }
 
 /* start.c */
 fz_status job_open(job *j, fz_error *err) FZ_MUST_USE;      /* sources, sinks, positions; reads are assigned */

@@ -150,10 +150,11 @@ static fz_status read_table(job *j, job_sink *s, fz_arena *a, job_table *out, fz
     job_lineage *l = &out->l;
     cat_table *t = NULL;
     FZ_TRY(cat_load_table(s->catalog, &s->ident, &t, err));
+    const ice_io io = job_io(j, t);
     fz_status rc = FZ_OK;
     if (s->table->metadata->uuid && t->metadata->uuid && strcmp(s->table->metadata->uuid, t->metadata->uuid) != 0)
         rc = fz_fail(err, FZ_FATAL, "commit.other-table", "table %s was replaced by another of the same name", s->text);
-    if (rc == FZ_OK) rc = job_lineage_read(a, t->metadata, j->spec->name, NULL, &j->io, l, err);
+    if (rc == FZ_OK) rc = job_lineage_read(a, t->metadata, j->spec->name, NULL, &io, l, err);
     if (rc == FZ_OK) rc = job_lineage_others(a, t->metadata, j->spec->name, &out->others, &out->n_others, err);
     cat_table_free(t);
     FZ_TRY(rc);
@@ -321,7 +322,7 @@ static fz_status open_sink(job *j, job_sink *s, fz_error *err) {
     while ((rc = cat_load_table(s->catalog, &s->ident, &s->table, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
         if (!wait_visibly("catalog.waiting", err, &wait_ms)) return rc;
     FZ_TRY(rc);
-    FZ_TRY(sink_table_new(s->table->metadata, j->run_id, s->index, &s->files, err));
+    FZ_TRY(sink_table_new(s->table->io, s->table->metadata, j->run_id, s->index, &s->files, err));
     s->splits = FZ_ANEWN(j->arena, job_split_state *, j->n_sources + 1);
     s->n_splits = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
     s->paths_of = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);

@@ -54,7 +54,7 @@ static void check_bounds(audit *x, const ice_data_file *f) {
 static void check_object(audit *x, const ice_data_file *f) {
     uint64_t size;
     fz_error err;
-    if (fio_size(f->path, &size, &err) != FZ_OK) audit_fail(x, "audit.file", "live data file: %s", err.message);
+    if (fio_size(x->t->io, f->path, &size, &err) != FZ_OK) audit_fail(x, "audit.file", "live data file: %s", err.message);
     else if (size != (uint64_t)f->file_size) audit_fail(x, "audit.file", "'%s' has %llu bytes; its manifest entry says %lld", f->path, (unsigned long long)size, (long long)f->file_size);
 }
 
@@ -108,9 +108,10 @@ static fz_status live_entry(void *cx, const ice_manifest_file *f, const ice_entr
 
 fz_status audit_live(audit *x, fz_error *err) {
     const ice_snapshot *s = ice_metadata_current(x->m);
+    const ice_io io = cat_io_of(x->t->io);
     ice_manifest_list l;
     if (!s) return FZ_OK;
-    FZ_TRY(ice_snapshot_manifests(x->a, s, &cat_io, &l, err));
+    FZ_TRY(ice_snapshot_manifests(x->a, s, &io, &l, err));
     live_walk w = {.x = x, .scratch = fz_arena_new()};
     for (uint32_t i = 0; i < x->n_steps; i++) fz_hashset_add(&w.listed, (uint64_t)x->steps[i].s->id);
     for (uint32_t i = 0; i < l.n; i++) {
@@ -118,7 +119,7 @@ fz_status audit_live(audit *x, fz_error *err) {
         const ice_spec *spec = ice_metadata_spec(x->m, l.v[i].spec_id);
         w.c = (counted){0};
         w.types = spec ? ice_metadata_spec_types(x->a, x->m, spec) : NULL;
-        if (ops_each_entry(x->m, &l.v[i], live_entry, &w, &own) != FZ_OK) audit_fail(x, "audit.unreadable", "manifest '%s': %s", l.v[i].path, own.message);
+        if (ops_each_entry(x->t, &l.v[i], live_entry, &w, &own) != FZ_OK) audit_fail(x, "audit.unreadable", "manifest '%s': %s", l.v[i].path, own.message);
         else check_counts(x, &l.v[i], &w.c);
     }
     fz_hashset_free(&w.listed);
@@ -157,9 +158,10 @@ static void read_own(audit *x, audit_step *p, bool removals) {
     ice_manifest_list l;
     fz_arena *a = fz_arena_new();
     own_walk w = {x, p, removals};
-    fz_status rc = ice_snapshot_manifests(a, p->s, &cat_io, &l, &err);
+    const ice_io io = cat_io_of(x->t->io);
+    fz_status rc = ice_snapshot_manifests(a, p->s, &io, &l, &err);
     for (uint32_t i = 0; rc == FZ_OK && i < l.n; i++)
-        if (l.v[i].content == 0 && (l.v[i].added_snapshot_id == p->s->id || l.v[i].added_snapshot_id == ICE_NONE)) rc = ops_each_entry(x->m, &l.v[i], own_entry, &w, &err);
+        if (l.v[i].content == 0 && (l.v[i].added_snapshot_id == p->s->id || l.v[i].added_snapshot_id == ICE_NONE)) rc = ops_each_entry(x->t, &l.v[i], own_entry, &w, &err);
     fz_arena_free(a);
     p->manifests_read = rc == FZ_OK;
     if (rc != FZ_OK && !removals) audit_fail(x, "audit.unreadable", "snapshot %lld: %s", (long long)p->s->id, err.message);

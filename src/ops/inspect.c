@@ -118,13 +118,15 @@ static void partitions(file_walk *w, ops_format format, fz_buf *out) {
     ops_grid_render(&g, format, out);
 }
 
-static fz_status files(const ice_metadata *m, fz_arena *a, unsigned sections, ops_format format, fz_buf *out, fz_error *err) {
+static fz_status files(const cat_table *t, fz_arena *a, unsigned sections, ops_format format, fz_buf *out, fz_error *err) {
+    const ice_metadata *m = t->metadata;
+    const ice_io io = cat_io_of(t->io);
     GRID(g, a, "files", {"content", false}, {"partition", false}, {"rows", true}, {"bytes", true}, {"snapshot_id", true}, {"sequence", true}, {"path", false});
     file_walk w = {.m = m, .a = a, .files = sections & OPS_FILES ? &g : NULL, .want_partitions = sections & OPS_PARTITIONS};
     const ice_snapshot *s = ice_metadata_current(m);
     ice_manifest_list l = {0};
-    fz_status rc = s ? ice_snapshot_manifests(a, s, &cat_io, &l, err) : FZ_OK;
-    for (uint32_t i = 0; rc == FZ_OK && i < l.n; i++) rc = ops_each_entry(m, &l.v[i], see_file, &w, err);
+    fz_status rc = s ? ice_snapshot_manifests(a, s, &io, &l, err) : FZ_OK;
+    for (uint32_t i = 0; rc == FZ_OK && i < l.n; i++) rc = ops_each_entry(t, &l.v[i], see_file, &w, err);
     if (rc == FZ_OK && w.files) ops_grid_render(&g, format, out);
     if (rc == FZ_OK && w.want_partitions) {
         if (w.files && format == OPS_TEXT) fz_buf_putc(out, '\n');
@@ -158,7 +160,9 @@ static const char **pipelines(const ice_metadata *m, fz_arena *a, uint32_t *n) {
     return v;
 }
 
-static fz_status positions(const ice_metadata *m, fz_arena *a, ops_format format, fz_buf *out, fz_error *err) {
+static fz_status positions(const cat_table *t, fz_arena *a, ops_format format, fz_buf *out, fz_error *err) {
+    const ice_metadata *m = t->metadata;
+    const ice_io io = cat_io_of(t->io);
     GRID(g, a, "positions", {"pipeline", false}, {"source", false}, {"topic", false}, {"partition", true}, {"next", true}, {"last_offset", true}, {"last_timestamp", false}, {"snapshot_id", true},
          {"origin", false});
     uint32_t n;
@@ -166,7 +170,7 @@ static fz_status positions(const ice_metadata *m, fz_arena *a, ops_format format
     fz_status rc = FZ_OK;
     for (uint32_t i = 0; i < n && rc == FZ_OK; i++) {
         job_lineage l;
-        rc = job_lineage_read(a, m, names[i], NULL, &cat_io, &l, err);
+        rc = job_lineage_read(a, m, names[i], NULL, &io, &l, err);
         for (uint32_t k = 0; rc == FZ_OK && k < l.marks.n_positions; k++) {
             const job_position *p = &l.marks.positions[k];
             ops_grid_text(&g, names[i]);
@@ -200,11 +204,11 @@ fz_status ops_inspect(const cat_table *t, unsigned sections, ops_format format, 
     }
     if (sections & (OPS_FILES | OPS_PARTITIONS)) {
         if (format == OPS_TEXT) fz_buf_putc(out, '\n');
-        rc = files(m, a, sections, format, out, err);
+        rc = files(t, a, sections, format, out, err);
     }
     if (rc == FZ_OK && sections & OPS_POSITIONS) {
         if (format == OPS_TEXT) fz_buf_putc(out, '\n');
-        rc = positions(m, a, format, out, err);
+        rc = positions(t, a, format, out, err);
     }
     fz_arena_free(a);
     return rc;

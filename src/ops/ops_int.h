@@ -63,5 +63,5 @@ static inline uint64_t ops_path_hash(const char *path) { return fz_hash(path, st
 
 /* Calls fn for each entry of a manifest; memory of e is gone after the call. fn fills err when it fails. */
 typedef fz_status (*ops_entry_fn)(void *cx, const ice_manifest_file *f, const ice_entry *e, fz_error *err);
-fz_status ops_each_entry(const ice_metadata *m, const ice_manifest_file *f, ops_entry_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
+fz_status ops_each_entry(const cat_table *t, const ice_manifest_file *f, ops_entry_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 #endif

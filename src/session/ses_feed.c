@@ -9,7 +9,7 @@
 #include "job/scan.h"
 #include "parquet/parquet.h"
 
-typedef struct live_file { const char *path; uint64_t size; } live_file;
+typedef struct live_file { fio *io; const char *path; uint64_t size; } live_file;
 
 typedef struct feed_scan {
     const sql_plan *scan;
@@ -153,18 +153,19 @@ static fz_status add_entry(feed_scan *fs, const ice_entry *e, fz_error *err) {
     }
     if (!fz_ieq(e->file.format, "parquet")) return fz_fail(err, FZ_USER, "sql.unsupported", "table '%s' has a data file of format %s", fs->scan->table->path, e->file.format);
     FZ_GROW(fs->files, fs->n_files, fs->cap_files);
-    fs->files[fs->n_files++] = (live_file){fz_arena_strdup(fs->arena, e->file.path), (uint64_t)e->file.file_size};
+    fs->files[fs->n_files++] = (live_file){((const ses_iceberg *)fs->scan->table->handle)->loaded->io, fz_arena_strdup(fs->arena, e->file.path), (uint64_t)e->file.file_size};
     return FZ_OK;
 }
 
-static fz_status read_manifest(feed_scan *fs, const ice_metadata *m, const ice_manifest_file *mf, fz_error *err) {
+static fz_status read_manifest(feed_scan *fs, const cat_table *t, const ice_manifest_file *mf, fz_error *err) {
+    const ice_metadata *m = t->metadata;
     const ice_spec *spec = ice_metadata_spec(m, mf->spec_id);
     fz_arena *scratch = fz_arena_new();
     const ice_type **types = spec ? ice_metadata_spec_types(scratch, m, spec) : NULL;
     ice_manifest_reader *r = NULL;
     fz_buf bytes = {0};
     bool more = true;
-    fz_status rc = cat_io.read(cat_io.cx, mf->path, &bytes, err);
+    fz_status rc = cat_io.read(t->io, mf->path, &bytes, err);
     if (rc == FZ_OK) rc = ice_manifest_reader_open(bytes.data, bytes.len, mf, spec, types, &r, err);
     fz_arena *entry = fz_arena_new();
     while (rc == FZ_OK) {
@@ -199,12 +200,16 @@ static fz_status open_iceberg(feed_scan *fs, fz_error *err) {
     }
     const ice_snapshot *snap = ice_metadata_current(m);
     ice_manifest_list list = {0};
-    if (snap) FZ_TRY(ice_snapshot_manifests(fs->arena, snap, &cat_io, &list, err));
-    for (uint32_t i = 0; i < list.n; i++) FZ_TRY(read_manifest(fs, m, &list.v[i], err));
+    const ice_io io = cat_io_of(t->loaded->io);
+    if (snap) FZ_TRY(ice_snapshot_manifests(fs->arena, snap, &io, &list, err));
+    for (uint32_t i = 0; i < list.n; i++) FZ_TRY(read_manifest(fs, t->loaded, &list.v[i], err));
     return FZ_OK;
 }
 
-static fz_status read_range(void *cx, uint64_t from, size_t n, void *out, fz_error *err) { return fio_read_range(cx, from, n, out, err); }
+static fz_status read_range(void *cx, uint64_t from, size_t n, void *out, fz_error *err) {
+    const live_file *f = cx;
+    return fio_read_range(f->io, f->path, from, n, out, err);
+}
 
 static fz_status next_of_iceberg(feed_scan *fs, fz_arena *a, col_vec ***cols, uint32_t *n_rows, fz_error *err) {
     *n_rows = 0;
@@ -212,7 +217,7 @@ static fz_status next_of_iceberg(feed_scan *fs, fz_arena *a, col_vec ***cols, ui
         const live_file *file = &fs->files[fs->file];
         if (!fs->open) {
             fs->group = 0;
-            FZ_TRY(pq_reader_open(file->size, read_range, (void *)(uintptr_t)file->path, &fs->open, err));
+            FZ_TRY(pq_reader_open(file->size, read_range, (void *)(uintptr_t)file, &fs->open, err));
         }
         if (fs->group == pq_reader_row_groups(fs->open)) {
             pq_reader_free(fs->open);

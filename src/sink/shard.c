@@ -124,7 +124,7 @@ static fz_status write_bytes(void *cx, const void *p, size_t n, fz_error *err) {
         const char *name = ice_data_file_name(w->f->arena, w->s->number, 0, t->run_id, ++w->s->counter, "parquet");
         const char *path = short_path(w->f->arena, ice_tuple_path(w->f->arena, t->spec, t->spec_types, w->o->tuple), fio_name_max(t->meta->location));
         w->o->location = ice_data_file_location(w->f->arena, t->meta, path, name);
-        FZ_TRY(fio_writer_open(w->o->location, &w->o->out, err));
+        FZ_TRY(fio_writer_open(t->io, w->o->location, &w->o->out, err));
     }
     return fio_writer_append(w->o->out, p, n, err);
 }
@@ -310,16 +310,16 @@ void sink_files_free(sink_files *f) {
     *f = (sink_files){0};
 }
 
-void sink_discard(const char *location) {
+void sink_discard(fio *io, const char *location) {
     fz_error e;
-    if (fio_delete(location, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "sink.orphan", &e);
+    if (fio_delete(io, location, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "sink.orphan", &e);
 }
 
 void sink_shard_abort(sink_shard *s, const sink_table *t) {
     table_files *f = files_of(s, t);
     for (uint32_t b = 0; b < f->n_buckets; b++)
         while (f->bucket[b]) drop_file(s, f, f->bucket[b]);
-    for (uint32_t i = 0; i < f->n_done; i++) sink_discard(f->done[i].path);
+    for (uint32_t i = 0; i < f->n_done; i++) sink_discard(t->io, f->done[i].path);
     f->n_done = 0;
     fz_arena_reset(f->arena);
 }

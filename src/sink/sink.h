@@ -15,12 +15,13 @@
 #ifndef SINK_SINK_H
 #define SINK_SINK_H
 #include "col/col.h"
+#include "fileio/fileio.h"
 #include "iceberg/iceberg.h"
 
 typedef struct sink_table sink_table;
-/* What is needed to write files of the table: its current schema, default spec and properties. m must outlive it. run_id: UUID in file names, new for each
+/* What is needed to write files of the table: its current schema, default spec and properties. m must outlive it. io: the store of its files; it must outlive the sink. run_id: UUID in file names, new for each
  * run. USER for tables that cannot be written (format, unknown transform, refused properties). index: a small number, unique in the job, used by shards. */
-fz_status sink_table_new(const ice_metadata *m, const char *run_id, uint32_t index, sink_table **out, fz_error *err) FZ_MUST_USE;
+fz_status sink_table_new(fio *io, const ice_metadata *m, const char *run_id, uint32_t index, sink_table **out, fz_error *err) FZ_MUST_USE;
 void sink_table_free(sink_table *t); /* NULL is allowed */
 const col_schema *sink_table_schema(const sink_table *t);
 
@@ -39,7 +40,7 @@ fz_status sink_route(const sink_table *t, col_vec *const *cols, uint32_t n_rows,
 typedef struct sink_files { uint32_t n; ice_data_file *v; uint64_t rows, bytes; fz_arena *arena; /* of what v points to */ } sink_files;
 void sink_files_free(sink_files *f);
 /* Deletes an object that no snapshot names, nor may come to name; what cannot be deleted is logged as an orphan. */
-void sink_discard(const char *location);
+void sink_discard(fio *io, const char *location);
 
 typedef struct sink_shard sink_shard;
 /* number: in file names. budget: bytes that the shard's open writers may hold. */

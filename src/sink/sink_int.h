@@ -6,6 +6,7 @@
 
 struct sink_table {
     fz_arena *arena;
+    fio *io;
     const ice_metadata *meta;
     const ice_schema *schema;
     const ice_spec *spec;

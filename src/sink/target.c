@@ -45,10 +45,11 @@ static void fill_field(sink_table *t, const ice_metrics *metrics, pq_field *f, c
     f->n_children = from->type->n_fields;
 }
 
-fz_status sink_table_new(const ice_metadata *m, const char *run_id, uint32_t index, sink_table **out, fz_error *err) {
+fz_status sink_table_new(fio *io, const ice_metadata *m, const char *run_id, uint32_t index, sink_table **out, fz_error *err) {
     FZ_TRY(ice_metadata_writable(m, err));
     sink_table *t = FZ_NEW(sink_table);
     t->arena = fz_arena_new();
+    t->io = io;
     t->meta = m;
     t->schema = m->schema;
     t->spec = m->spec;

@@ -29,7 +29,7 @@ static inline int teardown(void **state) {
     (void)state;
     OK(fz_fault_arm(NULL, &err));
     fz_arena_free(arena);
-    return fio_delete_tree(root, &err) != FZ_OK;
+    return fio_delete_tree(NULL, root, &err) != FZ_OK;
 }
 static inline const char *in_root(const char *name) { return fz_arena_printf(arena, "%s/%s", root, name); }
 
@@ -110,7 +110,7 @@ static inline bool count_one(void *cx, const char *location, uint64_t size, int6
 }
 static inline int metadata_files(const char *location) {
     int n = 0;
-    OK(fio_list(location, count_one, &n, &err));
+    OK(fio_list(NULL, location, count_one, &n, &err));
     return n;
 }
 static inline const char *joined(const cat_names *v) {

@@ -4,14 +4,14 @@
 static const char *meta(const char *name) { return fz_arena_printf(arena, "%s/wh/db/t/metadata/%s", root, name); }
 static const char *text_of(const char *path) {
     fz_buf b = {0};
-    OK(fio_read(path, 1 << 20, &b, &err));
+    OK(fio_read(NULL, path, 1 << 20, &b, &err));
     const char *s = fz_arena_strndup(arena, (const char *)b.data, b.len);
     fz_buf_free(&b);
     return s;
 }
 static bool there(const char *path) {
     bool x;
-    OK(fio_exists(path, &x, &err));
+    OK(fio_exists(NULL, path, &x, &err));
     return x;
 }
 static cat_catalog *with_table(const fz_pair *props, uint32_t n) {
@@ -42,7 +42,7 @@ static void test_files(void **state) {
     assert_true(there(meta("v3.metadata.json")));
     assert_false(there(meta("v4.metadata.json")));
     assert_string_equal(text_of(meta("version-hint.text")), "3");
-    OK(fio_put(meta(".version-hint.text.crc"), "crc", 3, &err)); /* as Java leaves it: of another hint */
+    OK(fio_put(NULL, meta(".version-hint.text.crc"), "crc", 3, &err)); /* as Java leaves it: of another hint */
     set_now(c, &id, "k", "4");
     assert_false(there(meta(".version-hint.text.crc")));
     cat_close(c);
@@ -57,8 +57,8 @@ static void test_hints(void **state) {
     set_now(c, &id, "k", "2");
     set_now(c, &id, "k", "3");
     for (unsigned i = 0; i < sizeof hints / sizeof *hints; i++) {
-        if (hints[i]) OK(fio_put(meta("version-hint.text"), hints[i], strlen(hints[i]), &err));
-        else OK(fio_delete(meta("version-hint.text"), &err));
+        if (hints[i]) OK(fio_put(NULL, meta("version-hint.text"), hints[i], strlen(hints[i]), &err));
+        else OK(fio_delete(NULL, meta("version-hint.text"), &err));
         assert_string_equal(value_of_k(c, &v), "3");
         assert_int_equal(v, 3);
     }
@@ -66,9 +66,9 @@ static void test_hints(void **state) {
     OK(cat_list_tables(c, ns1("db"), arena, &names, &err));
     assert_string_equal(joined(&names), "t ");
     /* Versions that have expired: the hint's own file is gone. */
-    OK(fio_put(meta("version-hint.text"), "1", 1, &err));
-    OK(fio_delete(meta("v1.metadata.json"), &err));
-    OK(fio_delete(meta("v2.metadata.json"), &err));
+    OK(fio_put(NULL, meta("version-hint.text"), "1", 1, &err));
+    OK(fio_delete(NULL, meta("v1.metadata.json"), &err));
+    OK(fio_delete(NULL, meta("v2.metadata.json"), &err));
     assert_string_equal(value_of_k(c, &v), "3");
     cat_close(c);
 }
@@ -88,8 +88,8 @@ static void test_gzip(void **state) {
     assert_int_equal(v, 3);
     /* The name that old versions of Iceberg gave. */
     fz_buf b = {0};
-    OK(fio_read(meta("v2.gz.metadata.json"), 1 << 20, &b, &err));
-    OK(fio_put(meta("v4.metadata.json.gz"), b.data, b.len, &err));
+    OK(fio_read(NULL, meta("v2.gz.metadata.json"), 1 << 20, &b, &err));
+    OK(fio_put(NULL, meta("v4.metadata.json.gz"), b.data, b.len, &err));
     fz_buf_free(&b);
     value_of_k(c, &v);
     assert_int_equal(v, 4);

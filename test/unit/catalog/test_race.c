@@ -67,7 +67,7 @@ static void create_race(const char *kind) {
     for (int round = 0; round < 5; round++) {
         pid_t pid[PROCS];
         const char *table = fz_arena_printf(arena, "t%d", round);
-        if (round > 0 && strcmp(kind, "sql") == 0) OK(fio_delete(in_root("cat.db"), &err));
+        if (round > 0 && strcmp(kind, "sql") == 0) OK(fio_delete(NULL, in_root("cat.db"), &err));
         for (int i = 0; i < PROCS; i++)
             if ((pid[i] = fork()) == 0) {
                 cat_catalog *c = open_catalog(kind);

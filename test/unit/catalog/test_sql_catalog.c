@@ -114,18 +114,18 @@ static void test_foreign_files(void **state) {
     (void)state;
     cat_catalog *c;
     const char *db = in_root("cat.db");
-    OK(fio_put(db, "This is not a database, and never was: it is a text of more than one hundred bytes, as SQLite's header has.", 108, &err));
+    OK(fio_put(NULL, db, "This is not a database, and never was: it is a text of more than one hundred bytes, as SQLite's header has.", 108, &err));
     FAILS(try_open("sql", "lake", NULL, 0, &c), FZ_USER, "catalog.not-a-catalog");
     assert_non_null(strstr(err.message, "cat.db"));
-    OK(fio_delete(db, &err));
+    OK(fio_delete(NULL, db, &err));
     sql_exec(db, "CREATE TABLE moz_places(id INTEGER)");
     FAILS(try_open("sql", "lake", NULL, 0, &c), FZ_USER, "catalog.not-a-catalog");
     assert_non_null(strstr(err.message, "moz_places"));
     assert_string_equal(sql_ask(db, "SELECT name FROM sqlite_master"), "moz_places|"); /* nothing was written into it */
-    OK(fio_delete(db, &err));
+    OK(fio_delete(NULL, db, &err));
     sql_exec(db, "CREATE TABLE iceberg_tables(catalog_name TEXT, x TEXT)");
     FAILS(try_open("sql", "lake", NULL, 0, &c), FZ_USER, "catalog.not-a-catalog");
-    OK(fio_delete(db, &err));
+    OK(fio_delete(NULL, db, &err));
     const fz_pair no = {.key = "init_catalog_tables", .value = "false"};
     FAILS(try_open("sql", "lake", &no, 1, &c), FZ_USER, "catalog.cannot-open");
     sql_exec(db, V0_TABLES "CREATE TABLE something_else(x)"); /* a catalog that shares its file is one */
@@ -169,7 +169,7 @@ static void test_commit_fails(void **state) {
     OK(cat_create_namespace(c, ns1("db"), NULL, 0, &err));
     cat_table *t = make_table(c, &id, NULL, 0), *t2 = NULL, *l;
     uint64_t size;
-    OK(fio_size(in_root("cat.db"), &size, &err));
+    OK(fio_size(NULL, in_root("cat.db"), &size, &err));
     struct rlimit old, low;
     getrlimit(RLIMIT_FSIZE, &old);
     low = old;
@@ -227,10 +227,10 @@ static void test_metadata_missing(void **state) {
     cat_ident id = ident("db", "t");
     OK(cat_create_namespace(c, ns1("db"), NULL, 0, &err));
     cat_table *t = make_table(c, &id, NULL, 0), *l;
-    OK(fio_put(t->metadata_location, "{\"format-version\": 2", 20, &err));
+    OK(fio_put(NULL, t->metadata_location, "{\"format-version\": 2", 20, &err));
     FAILS(cat_load_table(c, &id, &l, &err), FZ_FATAL, "iceberg.metadata");
     assert_non_null(strstr(err.message, t->metadata_location));
-    OK(fio_delete(t->metadata_location, &err));
+    OK(fio_delete(NULL, t->metadata_location, &err));
     FAILS(cat_load_table(c, &id, &l, &err), FZ_FATAL, "catalog.metadata-missing");
     OK(cat_drop_table(c, &id, true, &err)); /* it can still be dropped */
     cat_table_free(t);

@@ -29,7 +29,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     OK(fz_fault_arm(NULL, &err));
-    return fio_delete_tree(root, &err) != FZ_OK;
+    return fio_delete_tree(NULL, root, &err) != FZ_OK;
 }
 
 static char *path_of(const char *name) { /* leaks into the test's life */
@@ -55,37 +55,37 @@ static void whole_objects(const char *base) {
     fz_buf b = {0};
     bool there;
     uint64_t size;
-    OK(fio_exists(x, &there, &err));
+    OK(fio_exists(NULL, x, &there, &err));
     assert_false(there);
-    assert_int_equal(fio_read(x, 100, &b, &err), FZ_USER);
+    assert_int_equal(fio_read(NULL, x, 100, &b, &err), FZ_USER);
     assert_string_equal(err.code, "file.not-found");
-    OK(fio_put(x, "hello", 5, &err));
-    OK(fio_size(x, &size, &err));
+    OK(fio_put(NULL, x, "hello", 5, &err));
+    OK(fio_size(NULL, x, &size, &err));
     assert_int_equal(size, 5);
-    OK(fio_read(x, 5, &b, &err));
+    OK(fio_read(NULL, x, 5, &b, &err));
     assert_int_equal(b.len, 5);
     assert_memory_equal(b.data, "hello", 5);
-    assert_int_equal(fio_read(x, 4, &b, &err), FZ_FATAL);
+    assert_int_equal(fio_read(NULL, x, 4, &b, &err), FZ_FATAL);
     assert_string_equal(err.code, "file.too-large");
     assert_int_equal(b.len, 5);
-    OK(fio_put(x, "", 0, &err));
-    OK(fio_size(x, &size, &err));
+    OK(fio_put(NULL, x, "", 0, &err));
+    OK(fio_size(NULL, x, &size, &err));
     assert_int_equal(size, 0);
-    assert_int_equal(fio_put_if_absent(x, "y", 1, &err), FZ_CONFLICT);
+    assert_int_equal(fio_put_if_absent(NULL, x, "y", 1, &err), FZ_CONFLICT);
     assert_string_equal(err.code, "file.exists");
     const char *y = fio_join(a, base, "d/e/y");
-    OK(fio_put_if_absent(y, "0123456789", 10, &err));
+    OK(fio_put_if_absent(NULL, y, "0123456789", 10, &err));
     char got[4];
-    OK(fio_read_range(y, 6, 4, got, &err));
+    OK(fio_read_range(NULL, y, 6, 4, got, &err));
     assert_memory_equal(got, "6789", 4);
-    assert_int_equal(fio_read_range(y, 7, 4, got, &err), FZ_FATAL);
+    assert_int_equal(fio_read_range(NULL, y, 7, 4, got, &err), FZ_FATAL);
     assert_string_equal(err.code, "file.short");
-    OK(fio_delete(y, &err));
-    OK(fio_delete(y, &err));
-    OK(fio_exists(y, &there, &err));
+    OK(fio_delete(NULL, y, &err));
+    OK(fio_delete(NULL, y, &err));
+    OK(fio_exists(NULL, y, &there, &err));
     assert_false(there);
-    OK(fio_delete_tree(fio_join(a, base, "d"), &err));
-    OK(fio_exists(x, &there, &err));
+    OK(fio_delete_tree(NULL, fio_join(a, base, "d"), &err));
+    OK(fio_exists(NULL, x, &there, &err));
     assert_false(there);
     fz_buf_free(&b);
     fz_arena_free(a);
@@ -104,7 +104,7 @@ static void streaming(const char *base) {
     static uint8_t pattern[3 << 20];
     for (size_t i = 0; i < sizeof pattern; i++) pattern[i] = (uint8_t)(i * 2654435761u >> 13);
     fio_writer *w;
-    OK(fio_writer_open(x, &w, &err));
+    OK(fio_writer_open(NULL, x, &w, &err));
     size_t at = 0, step = 1;
     while (at < sizeof pattern) {
         size_t n = step < sizeof pattern - at ? step : sizeof pattern - at;
@@ -114,20 +114,20 @@ static void streaming(const char *base) {
         if (step == 13) OK(fio_writer_flush(w, &err));
     }
     bool there;
-    OK(fio_exists(x, &there, &err));
+    OK(fio_exists(NULL, x, &there, &err));
     assert_false(there); /* not before it is whole */
     uint64_t size;
     OK(fio_writer_finish(w, &size, &err));
     assert_int_equal(size, sizeof pattern);
     fz_buf b = {0};
-    OK(fio_read(x, sizeof pattern, &b, &err));
+    OK(fio_read(NULL, x, sizeof pattern, &b, &err));
     assert_int_equal(b.len, sizeof pattern);
     assert_memory_equal(b.data, pattern, sizeof pattern);
     fz_buf_free(&b);
-    OK(fio_writer_open(fio_join(a, base, "s/y"), &w, &err));
+    OK(fio_writer_open(NULL, fio_join(a, base, "s/y"), &w, &err));
     OK(fio_writer_append(w, pattern, sizeof pattern, &err));
     fio_writer_abort(w);
-    OK(fio_exists(fio_join(a, base, "s/y"), &there, &err));
+    OK(fio_exists(NULL, fio_join(a, base, "s/y"), &there, &err));
     assert_false(there);
     fz_arena_free(a);
 }
@@ -154,7 +154,7 @@ static void test_many_open(void **state) {
     char name[64], text[32];
     for (int i = 0; i < N; i++) {
         snprintf(name, sizeof name, "many/p=%d/f", i);
-        OK(fio_writer_open(path_of(name), &w[i], &err));
+        OK(fio_writer_open(NULL, path_of(name), &w[i], &err));
         OK(fio_writer_append(w[i], text, (size_t)snprintf(text, sizeof text, "%d", i), &err));
         assert_true(fio_writer_memory(w[i]) < 1024 + 200);
     }
@@ -162,14 +162,14 @@ static void test_many_open(void **state) {
     fio_batch *b = fio_batch_new();
     bool there;
     for (int i = 0; i < N; i++) OK(fio_writer_finish_in(w[i], b, NULL, &err));
-    OK(fio_exists(path_of("many/p=2/f"), &there, &err));
+    OK(fio_exists(NULL, path_of("many/p=2/f"), &there, &err));
     assert_false(there);
     OK(fio_batch_sync(b, &err));
     fz_buf got = {0};
     for (int i = 0; i < N; i++) {
         snprintf(name, sizeof name, "many/p=%d/f", i);
         got.len = 0;
-        OK(fio_read(path_of(name), 1 << 20, &got, &err));
+        OK(fio_read(NULL, path_of(name), 1 << 20, &got, &err));
         size_t n = (size_t)snprintf(text, sizeof text, "%d", i);
         assert_int_equal(got.len, n + (i == 7 ? sizeof big : 0));
         assert_memory_equal(got.data, text, n);
@@ -184,7 +184,7 @@ static void test_append_fails_whole(void **state) {
     (void)state;
     static char block[200000];
     fio_writer *w;
-    OK(fio_writer_open(path_of("f/x"), &w, &err));
+    OK(fio_writer_open(NULL, path_of("f/x"), &w, &err));
     memset(block, 'a', sizeof block);
     OK(fio_writer_append(w, block, sizeof block, &err));
     OK(fz_fault_arm("file.write:1:enospc", &err));
@@ -197,7 +197,7 @@ static void test_append_fails_whole(void **state) {
     OK(fio_writer_finish(w, &size, &err));
     assert_int_equal(size, 2 * sizeof block);
     fz_buf got = {0};
-    OK(fio_read(path_of("f/x"), 1 << 20, &got, &err));
+    OK(fio_read(NULL, path_of("f/x"), 1 << 20, &got, &err));
     assert_int_equal(got.len, 2 * sizeof block);
     for (size_t i = 0; i < got.len; i++) assert_int_equal(got.data[i], i < sizeof block ? 'a' : 'b');
     fz_buf_free(&got);
@@ -219,7 +219,7 @@ static void test_each_failure(void **state) {
                 char file[160];
                 snprintf(file, sizeof file, "%s/f%d", dir, i);
                 fio_writer *w;
-                OK(fio_writer_open(file, &w, &err));
+                OK(fio_writer_open(NULL, file, &w, &err));
                 OK(fio_writer_append(w, "0123456789", 10, &err));
                 rc = fio_writer_finish_in(w, b, NULL, &err);
             }
@@ -232,7 +232,7 @@ static void test_each_failure(void **state) {
                 char file[160];
                 bool there;
                 snprintf(file, sizeof file, "%s/f%d", dir, i);
-                OK(fio_exists(file, &there, &err));
+                OK(fio_exists(NULL, file, &there, &err));
                 assert_int_equal(there, rc == FZ_OK);
             }
             if (n == 1) assert_int_equal(rc, FZ_RETRY);
@@ -241,27 +241,27 @@ static void test_each_failure(void **state) {
 
 static void test_put_faults(void **state) {
     (void)state;
-    OK(fio_put(path_of("p/x"), "old", 3, &err));
+    OK(fio_put(NULL, path_of("p/x"), "old", 3, &err));
     for (int n = 1; n <= 3; n++) {
         char spec[64];
         snprintf(spec, sizeof spec, "file.fsync:%d:eio", n);
         OK(fz_fault_arm(spec, &err));
-        fz_status rc = fio_put(path_of("p/x"), "new", 3, &err);
+        fz_status rc = fio_put(NULL, path_of("p/x"), "new", 3, &err);
         assert_int_equal(rc, n <= 2 ? FZ_RETRY : FZ_OK);
         fz_buf got = {0};
         OK(fz_fault_arm(NULL, &err));
-        OK(fio_read(path_of("p/x"), 10, &got, &err));
+        OK(fio_read(NULL, path_of("p/x"), 10, &got, &err));
         assert_true(memcmp(got.data, n == 1 ? "old" : "new", 3) == 0);
         fz_buf_free(&got);
     }
     /* The directory cannot be synced any more after the name was taken: the caller must not think that nothing happened. */
     OK(fz_fault_arm("file.fsync:2:eio,file.fsync:3:eio,file.fsync:4:eio", &err));
-    assert_int_equal(fio_put_if_absent(path_of("p/y"), "y", 1, &err), FZ_UNKNOWN);
+    assert_int_equal(fio_put_if_absent(NULL, path_of("p/y"), "y", 1, &err), FZ_UNKNOWN);
     assert_string_equal(err.code, "file.unknown");
     OK(fz_fault_arm("file.fsync:1:eio", &err));
-    assert_int_equal(fio_put_if_absent(path_of("p/z"), "z", 1, &err), FZ_RETRY);
+    assert_int_equal(fio_put_if_absent(NULL, path_of("p/z"), "z", 1, &err), FZ_RETRY);
     OK(fz_fault_arm(NULL, &err));
-    OK(fio_put_if_absent(path_of("p/z"), "z", 1, &err));
+    OK(fio_put_if_absent(NULL, path_of("p/z"), "z", 1, &err));
     char dir[100];
     snprintf(dir, sizeof dir, "%s/p", root);
     assert_int_equal(temporaries(dir), 0);
@@ -278,7 +278,7 @@ static void test_put_if_absent_race(void **state) {
         for (int i = 0; i < N; i++)
             if ((pid[i] = fork()) == 0) {
                 char me = (char)('a' + i);
-                fz_status rc = fio_put_if_absent(path_of(name), &me, 1, &err);
+                fz_status rc = fio_put_if_absent(NULL, path_of(name), &me, 1, &err);
                 _exit(rc == FZ_OK ? 1 : rc == FZ_CONFLICT ? 0 : 2);
             }
         int wins = 0;
@@ -308,25 +308,25 @@ static bool note_dir(void *cx, const char *name) {
 }
 static void listing(const char *base, const char *want_dirs_a, const char *want_dirs_b) {
     fz_arena *a = fz_arena_new();
-    OK(fio_put(fio_join(a, base, "l/one/a"), "1", 1, &err));
-    OK(fio_put(fio_join(a, base, "l/one/deep/b"), "12", 2, &err));
-    OK(fio_put(fio_join(a, base, "l/two/c"), "", 0, &err));
-    OK(fio_put(fio_join(a, base, "lother"), "", 0, &err));
+    OK(fio_put(NULL, fio_join(a, base, "l/one/a"), "1", 1, &err));
+    OK(fio_put(NULL, fio_join(a, base, "l/one/deep/b"), "12", 2, &err));
+    OK(fio_put(NULL, fio_join(a, base, "l/two/c"), "", 0, &err));
+    OK(fio_put(NULL, fio_join(a, base, "lother"), "", 0, &err));
     fz_buf b = {0};
-    OK(fio_list(fio_join(a, base, "l"), note, &b, &err));
+    OK(fio_list(NULL, fio_join(a, base, "l"), note, &b, &err));
     const char *s = fz_buf_cstr(&b);
     assert_int_equal(strlen(s), strlen("a:1 b:2 c:0 "));
     assert_true(strstr(s, "a:1 ") && strstr(s, "b:2 ") && strstr(s, "c:0 "));
     int calls = 0;
-    OK(fio_list(fio_join(a, base, "l"), only_first, &calls, &err));
+    OK(fio_list(NULL, fio_join(a, base, "l"), only_first, &calls, &err));
     assert_int_equal(calls, 1);
     b.len = 0;
-    OK(fio_list_dirs(fio_join(a, base, "l"), note_dir, &b, &err));
+    OK(fio_list_dirs(NULL, fio_join(a, base, "l"), note_dir, &b, &err));
     s = fz_buf_cstr(&b);
     assert_true(strcmp(s, want_dirs_a) == 0 || strcmp(s, want_dirs_b) == 0);
     b.len = 0;
-    OK(fio_list(fio_join(a, base, "nothing"), note, &b, &err));
-    OK(fio_list_dirs(fio_join(a, base, "nothing"), note_dir, &b, &err));
+    OK(fio_list(NULL, fio_join(a, base, "nothing"), note, &b, &err));
+    OK(fio_list_dirs(NULL, fio_join(a, base, "nothing"), note_dir, &b, &err));
     assert_int_equal(b.len, 0);
     fz_buf_free(&b);
     fz_arena_free(a);
@@ -335,7 +335,7 @@ static void test_listing(void **state) {
     (void)state;
     char temp[128];
     snprintf(temp, sizeof temp, "%s/l/one/" FIO_TEMP_PREFIX "0", root);
-    OK(fio_put(temp, "left over", 9, &err));
+    OK(fio_put(NULL, temp, "left over", 9, &err));
     listing(uri, "one two ", "two one ");
     listing("mem://list", "one two ", "one two ");
 }
@@ -357,13 +357,13 @@ static void test_locations(void **state) {
     assert_int_equal(fio_name_max("mem://a"), 0);
     static const char *const bad[] = {"s3://b/a", "a/b", "file://other/a", "file:a", "", "hdfs:/x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(fio_delete(bad[i], &err), FZ_USER);
+        assert_int_equal(fio_delete(NULL, bad[i], &err), FZ_USER);
         assert_string_equal(err.code, "file.scheme");
     }
     char name[400];
     memset(name, 'n', 300);
     name[300] = 0;
-    assert_int_equal(fio_put(path_of(name), "", 0, &err), FZ_USER);
+    assert_int_equal(fio_put(NULL, path_of(name), "", 0, &err), FZ_USER);
     assert_string_equal(err.code, "file.name-too-long");
     fz_arena_free(a);
 }
@@ -386,8 +386,8 @@ static void test_directory_removed_meanwhile(void **state) {
     char dir[100];
     snprintf(dir, sizeof dir, "%s/gone/deep", root);
     for (int i = 0; i < 3; i++) {
-        OK(fio_put(path_of("gone/deep/x"), "1", 1, &err));
-        OK(fio_delete(path_of("gone/deep/x"), &err));
+        OK(fio_put(NULL, path_of("gone/deep/x"), "1", 1, &err));
+        OK(fio_delete(NULL, path_of("gone/deep/x"), &err));
         assert_int_equal(rmdir(dir), 0);
     }
 }
@@ -395,7 +395,7 @@ static void test_directory_removed_meanwhile(void **state) {
 static long log_lines(const char *path) {
     fz_buf b = {0};
     long n = 0;
-    OK(fio_read(path, 1 << 20, &b, &err));
+    OK(fio_read(NULL, path, 1 << 20, &b, &err));
     for (size_t i = 0; i < b.len; i++) n += b.data[i] == '\n';
     fz_buf_free(&b);
     return n;
@@ -415,7 +415,7 @@ static void test_fsyncs_of_a_batch(void **state) {
         for (int i = 0; i < 8; i++) {
             fio_writer *w;
             snprintf(name, sizeof name, "sync/p=%d/f%u-%d", i % steps[s].dirs, s, i);
-            OK(fio_writer_open(path_of(name), &w, &err));
+            OK(fio_writer_open(NULL, path_of(name), &w, &err));
             OK(fio_writer_finish_in(w, b, NULL, &err));
         }
         OK(fio_batch_sync(b, &err));

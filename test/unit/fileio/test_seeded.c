@@ -18,10 +18,10 @@ static int run(const char *dir, char out[N + 1]) {
         fz_error err;
         snprintf(path, sizeof path, "%s/f%d", dir, i);
         size_t n = (size_t)snprintf(text, sizeof text, "%d", i);
-        fz_status rc = fio_put_if_absent(path, text, n, &err);
+        fz_status rc = fio_put_if_absent(NULL, path, text, n, &err);
         out[i] = rc == FZ_OK ? '.' : rc == FZ_RETRY ? 'r' : rc == FZ_UNKNOWN ? 'u' : 'X';
         fz_buf b = {0};
-        bool there = fio_read(path, 100, &b, &err) == FZ_OK;
+        bool there = fio_read(NULL, path, 100, &b, &err) == FZ_OK;
         if (there && (b.len != n || memcmp(b.data, text, n) != 0)) bad++; /* never half an object */
         if (rc == FZ_OK && !there) bad++;
         if (rc == FZ_RETRY && there) bad++;
@@ -60,7 +60,7 @@ static void test_seeded(void **state) {
     assert_non_null(strchr(first, 'r'));
     assert_null(strchr(first, 'X'));
     fz_error err;
-    assert_int_equal(fio_delete_tree(root, &err), FZ_OK);
+    assert_int_equal(fio_delete_tree(NULL, root, &err), FZ_OK);
 }
 
 int main(void) {

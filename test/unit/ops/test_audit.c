@@ -52,7 +52,7 @@ static int teardown(void **state) {
     (void)state;
     cat_close(cat);
     fz_arena_free(arena);
-    return fio_delete_tree(root, &err) != FZ_OK;
+    return fio_delete_tree(NULL, root, &err) != FZ_OK;
 }
 
 static cat_table *load(void) {
@@ -273,13 +273,13 @@ static void take_entry_out(bool with_list) {
     fz_buf b = {0}, out = {0};
     const ice_entry *e;
     uint32_t n;
-    OK(fio_read(v[0].path, 1 << 20, &b, &err));
+    OK(fio_read(NULL, v[0].path, 1 << 20, &b, &err));
     OK(ice_manifest_decode(arena, b.data, b.len, &v[0], spec, types, &e, &n, &err));
     assert_true(n >= 2);
     ice_manifest_writer *w = ice_manifest_writer_new(m->schema, spec, types, 0, v[0].added_snapshot_id, ICE_AVRO_DEFLATE);
     for (uint32_t i = 0; i + 1 < n; i++) OK(ice_manifest_writer_add(w, &e[i], &err));
     OK(ice_manifest_writer_finish(w, arena, &out, &made, &err));
-    OK(fio_put(v[0].path, out.data, out.len, &err));
+    OK(fio_put(NULL, v[0].path, out.data, out.len, &err));
     if (with_list) {
         v[0].added_files--;
         v[0].added_rows -= e[n - 1].file.record_count;
@@ -287,7 +287,7 @@ static void take_entry_out(bool with_list) {
         out.len = 0;
         ice_manifest_list changed = {l.n, v};
         OK(ice_manifest_list_encode(&changed, s->id, s->parent_id, s->sequence, ICE_AVRO_DEFLATE, &out, &err));
-        OK(fio_put(s->manifest_list, out.data, out.len, &err));
+        OK(fio_put(NULL, s->manifest_list, out.data, out.len, &err));
     }
     fz_buf_free(&b);
     fz_buf_free(&out);
@@ -325,7 +325,7 @@ static void test_manifest_left_out(void **state) {
     ice_manifest_list less = {1, &one};
     fz_buf out = {0};
     OK(ice_manifest_list_encode(&less, s->id, s->parent_id, s->sequence, ICE_AVRO_DEFLATE, &out, &err));
-    OK(fio_put(s->manifest_list, out.data, out.len, &err));
+    OK(fio_put(NULL, s->manifest_list, out.data, out.len, &err));
     fz_buf_free(&out);
     cat_table_free(t);
     FAILS_WITH("audit.lost");
@@ -346,7 +346,7 @@ static void test_partition_summary(void **state) {
     ice_manifest_list less = {1, &f};
     fz_buf out = {0};
     OK(ice_manifest_list_encode(&less, s->id, s->parent_id, s->sequence, ICE_AVRO_DEFLATE, &out, &err));
-    OK(fio_put(s->manifest_list, out.data, out.len, &err));
+    OK(fio_put(NULL, s->manifest_list, out.data, out.len, &err));
     fz_buf_free(&out);
     cat_table_free(t);
     FAILS_WITH("audit.partition");
@@ -358,7 +358,7 @@ static void test_manifest_gone(void **state) {
     cat_table *t = load();
     ice_manifest_list l;
     OK(ice_snapshot_manifests(arena, ice_metadata_current(t->metadata), &cat_io, &l, &err));
-    OK(fio_delete(l.v[0].path, &err));
+    OK(fio_delete(NULL, l.v[0].path, &err));
     cat_table_free(t);
     FAILS_WITH("audit.unreadable");
 }
@@ -398,7 +398,7 @@ static void compact(int64_t rows) {
         fz_buf b = {0};
         const ice_entry *e;
         uint32_t n;
-        OK(fio_read(l.v[i].path, 1 << 20, &b, &err));
+        OK(fio_read(NULL, l.v[i].path, 1 << 20, &b, &err));
         OK(ice_manifest_decode(arena, b.data, b.len, &l.v[i], spec, types, &e, &n, &err));
         for (uint32_t k = 0; k < n; k++) {
             ice_entry gone = e[k];
@@ -414,14 +414,14 @@ static void compact(int64_t rows) {
     ice_manifest_file mf;
     OK(ice_manifest_writer_finish(w, arena, &out, &mf, &err));
     mf.path = fz_arena_printf(arena, "%s/db/t/metadata/compacted.avro", root);
-    OK(fio_put(mf.path, out.data, out.len, &err));
+    OK(fio_put(NULL, mf.path, out.data, out.len, &err));
     out.len = 0;
     ice_manifest_list one = {1, &mf};
     fz_pair summary = {.key = "added-records", .value = fz_arena_printf(arena, "%lld", (long long)rows)};
     ice_snapshot next = {.id = new_id, .parent_id = s->id, .sequence = m->last_sequence_number + 1, .timestamp_ms = fz_now_ms(), .schema_id = 0, .operation = "replace", .n_summary = 1,
                          .summary = &summary, .manifest_list = fz_arena_printf(arena, "%s/db/t/metadata/snap-compacted.avro", root)};
     OK(ice_manifest_list_encode(&one, new_id, s->id, next.sequence, ICE_AVRO_DEFLATE, &out, &err));
-    OK(fio_put(next.manifest_list, out.data, out.len, &err));
+    OK(fio_put(NULL, next.manifest_list, out.data, out.len, &err));
     fz_buf_free(&out);
     ice_changes ch = ice_changes_new();
     ice_update_add_snapshot(&ch, &next);
@@ -468,7 +468,7 @@ static void test_objects(void **state) {
     assert_int_equal(verdict.failures, 2); /* both files are only named */
     char bytes[107] = {0};
     for (unsigned i = 0; i < 2; i++)
-        OK(fio_put(fz_arena_printf(arena, "%s/db/t/data/dt=2026-09-1%u/f%u.parquet", root, 6 + i, i), bytes, 107 - i, &err));
+        OK(fio_put(NULL, fz_arena_printf(arena, "%s/db/t/data/dt=2026-09-1%u/f%u.parquet", root, 6 + i, i), bytes, 107 - i, &err));
     const char *s = audit(OPS_TEXT, true);
     assert_int_equal(verdict.failures, 1);
     assert_non_null(strstr(s, "has 106 bytes"));

@@ -65,7 +65,7 @@ static void every_row_goes_to_its_tuple_once(void **state) {
     static const char *const by[] = {"dt", "host"};
     make_table(by, 2, NULL, 0);
     sink_table *t;
-    assert_int_equal(sink_table_new(meta, "run", 0, &t, &err), FZ_OK);
+    assert_int_equal(sink_table_new(NULL, meta, "run", 0, &t, &err), FZ_OK);
     col_batch *b = make_batch(3000, 30, 5);
     sink_route_result r;
     assert_int_equal(sink_route(t, b->cols, 3000, b->arena, &r, &err), FZ_OK);
@@ -95,7 +95,7 @@ static void required_columns_are_checked(void **state) {
     fz_error err;
     make_table(NULL, 0, NULL, 0);
     sink_table *t;
-    assert_int_equal(sink_table_new(meta, "run", 0, &t, &err), FZ_OK);
+    assert_int_equal(sink_table_new(NULL, meta, "run", 0, &t, &err), FZ_OK);
     col_batch *b = make_batch(10, 3, 1);
     col_vec_mask(b->arena, b->cols[0])[4] = 0;
     const uint32_t *keep;
@@ -132,7 +132,7 @@ static uint64_t stored_rows(const sink_files *f) {
     fz_error err;
     for (uint32_t i = 0; i < f->n; i++) {
         uint64_t size;
-        assert_int_equal(fio_size(f->v[i].path, &size, &err), FZ_OK);
+        assert_int_equal(fio_size(NULL, f->v[i].path, &size, &err), FZ_OK);
         assert_int_equal(size, f->v[i].file_size);
         for (uint32_t k = 0; k < i; k++) assert_string_not_equal(f->v[i].path, f->v[k].path);
     }
@@ -145,7 +145,7 @@ static void one_file_a_partition_within_the_budget(void **state) {
     static const char *const by[] = {"host"};
     make_table(by, 1, NULL, 0);
     sink_table *t;
-    assert_int_equal(sink_table_new(meta, "22222222-2222-4222-8222-222222222222", 0, &t, &err), FZ_OK);
+    assert_int_equal(sink_table_new(NULL, meta, "22222222-2222-4222-8222-222222222222", 0, &t, &err), FZ_OK);
     sink_shard *s = sink_shard_new(0, 64 << 20);
     uint64_t rows = write_batches(s, t, 10, 20);
     sink_files f;
@@ -165,7 +165,7 @@ static void a_tight_budget_ends_row_groups_not_rows(void **state) {
     static const char *const by[] = {"host"};
     make_table(by, 1, NULL, 0);
     sink_table *t;
-    assert_int_equal(sink_table_new(meta, "33333333-3333-4333-8333-333333333333", 0, &t, &err), FZ_OK);
+    assert_int_equal(sink_table_new(NULL, meta, "33333333-3333-4333-8333-333333333333", 0, &t, &err), FZ_OK);
     sink_shard *s = sink_shard_new(0, 1 << 20);
     uint64_t rows = write_batches(s, t, 60, 6);
     assert_true(sink_shard_bytes(s) <= (2u << 20));
@@ -193,14 +193,14 @@ static void abort_leaves_nothing(void **state) {
     static const char *const by[] = {"host"};
     make_table(by, 1, NULL, 0);
     sink_table *t;
-    assert_int_equal(sink_table_new(meta, "44444444-4444-4444-8444-444444444444", 0, &t, &err), FZ_OK);
+    assert_int_equal(sink_table_new(NULL, meta, "44444444-4444-4444-8444-444444444444", 0, &t, &err), FZ_OK);
     int before = 0, after = 0;
-    assert_int_equal(fio_list("mem://sink/", count_object, &before, &err), FZ_OK);
+    assert_int_equal(fio_list(NULL, "mem://sink/", count_object, &before, &err), FZ_OK);
     sink_shard *s = sink_shard_new(0, 300 << 10);
     write_batches(s, t, 5, 200);
     sink_shard_abort(s, t);
     assert_int_equal(sink_shard_bytes(s), 0);
-    assert_int_equal(fio_list("mem://sink/", count_object, &after, &err), FZ_OK);
+    assert_int_equal(fio_list(NULL, "mem://sink/", count_object, &after, &err), FZ_OK);
     assert_int_equal(before, after);
     sink_shard_free(s);
     sink_table_free(t);
@@ -216,7 +216,7 @@ static void tables_that_cannot_be_written_are_refused(void **state) {
         fz_pair p = {.key = cases[i].key, .value = cases[i].value};
         make_table(NULL, 0, &p, 1);
         sink_table *t = NULL;
-        assert_int_equal(sink_table_new(meta, "run", 0, &t, &err), FZ_USER);
+        assert_int_equal(sink_table_new(NULL, meta, "run", 0, &t, &err), FZ_USER);
         assert_string_equal(err.code, cases[i].code);
         drop_table();
     }

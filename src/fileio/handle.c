@@ -1,0 +1,29 @@
+/* The handle of the stores: what is known about them (options, credentials), shared by all who reach the same place. See fileio.h. */
+#include "fileio/fileio_int.h"
+
+fz_status fio_new(const fz_pair *o, size_t n, fio **out, fz_error *err) {
+    (void)err;
+    fio *io = FZ_NEW(fio);
+    fz_pair *copy;
+    io->arena = fz_arena_new();
+    copy = FZ_ANEWN(io->arena, fz_pair, n);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = (fz_pair){fz_arena_strdup(io->arena, o[i].key), fz_arena_strdup(io->arena, o[i].value), o[i].line, o[i].column};
+    io->options = copy;
+    io->n_options = n;
+    atomic_init(&io->refs, 1);
+    pthread_mutex_init(&io->lock, NULL);
+    return *out = io, FZ_OK;
+}
+
+fio *fio_ref(fio *io) {
+    if (io) atomic_fetch_add(&io->refs, 1);
+    return io;
+}
+
+void fio_unref(fio *io) {
+    if (!io || atomic_fetch_sub(&io->refs, 1) != 1) return;
+    pthread_mutex_destroy(&io->lock);
+    fz_arena_free(io->arena);
+    fz_free(io);
+}
