@@ -106,11 +106,11 @@ await() { # await NAME SECONDS COMMAND...: until COMMAND succeeds
     done
 }
 
-halt() { # halt NAME: TERM, and KILL when 20 seconds were not enough
+halt() { # halt NAME [SIGNAL]: TERM unless another one is named, and KILL when 20 seconds were not enough
     local pid rest tries=100
     if alive "$1"; then
         read -r pid rest <"$DIR/$1.pid"
-        kill "$pid" || true
+        kill "-${2:-TERM}" "$pid" || true
         while alive "$1" && [ $((tries -= 1)) -gt 0 ]; do sleep 0.2; done
         if alive "$1"; then kill -9 "$pid" || true; fi
     fi
