@@ -14,4 +14,5 @@
 #include "base/queue.h"
 #include "base/record.h"
 #include "base/str.h"
+#include "base/version.h"
 #endif

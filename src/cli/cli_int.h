@@ -3,8 +3,6 @@
 #define CLI_INT_H
 #include "session/session.h"
 
-#define FRAZIL_VERSION "0.1.0"
-
 typedef enum { CLI_TABLE, CLI_JSON, CLI_CSV } cli_format;
 
 typedef struct cli_args {
