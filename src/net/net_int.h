@@ -1,0 +1,44 @@
+/* Private to net: the pool of libcurl handles, and how libcurl's outcomes become errors. */
+#ifndef NET_NET_INT_H
+#define NET_NET_INT_H
+#include "net/net.h"
+#include <curl/curl.h>
+#include <signal.h>
+
+#define NET_MAX_HANDLES 64              /* exchanges at the same time; more wait for a handle */
+#define NET_MAX_IDLE 16                 /* handles that are kept with their connections */
+#define NET_CONNECTIONS_PER_HANDLE 4L
+#define NET_IDLE_CONNECTION_S 30L       /* older ones are not used again: servers close them about then */
+#define NET_MAX_HEADER_BYTES (256u << 10)
+#define NET_DEFAULT_ANSWER ((size_t)64 << 20)
+#define NET_DEFAULT_CONNECT_MS 10000
+#define NET_DEFAULT_STALL_MS 30000
+
+/* A handle for url's server; that one is preferred which talked to it last. The caller gives it back. Threads: any. */
+CURL *net_pool_take(const char *server);
+void net_pool_give(CURL *c, const char *server);
+void net_pool_drop(CURL *c); /* instead of give: closes its connections */
+/* Sets certificates, as libcurl reads them. */
+void net_set_tls(CURL *c, const net_tls *tls);
+void net_set_common(CURL *c, const char *proxy, int64_t connect_timeout_ms);
+
+/* Everything that is known when an exchange fails. */
+typedef struct net_failure {
+    CURLcode rc;
+    CURL *curl;
+    const char *where;     /* scheme, host and path, for the message */
+    const char *scheme;
+    const char *curl_text; /* CURLOPT_ERRORBUFFER */
+    const net_tls *tls;
+    bool sent;             /* the request began to go out */
+    int status;            /* of the answer's head, 0: none came */
+    bool stalled;
+    int64_t stall_ms, timeout_ms, connect_ms;
+} net_failure;
+fz_status net_fail_exchange(const net_failure *f, fz_error *err) FZ_MUST_USE;
+
+/* SIGPIPE is held back from this thread while OpenSSL writes to a socket that may be closed. */
+typedef struct net_sigpipe { sigset_t old; bool was_pending; } net_sigpipe;
+void net_sigpipe_block(net_sigpipe *s);
+void net_sigpipe_restore(const net_sigpipe *s);
+#endif
