@@ -37,6 +37,7 @@ const char *cat_name(const cat_catalog *c) { return c->name; }
 const char *cat_type(const cat_catalog *c) { return c->ops->type; }
 const char *cat_warehouse(const cat_catalog *c) { return c->warehouse; }
 const char *cat_default_database(const cat_catalog *c) { return c->default_database; }
+const fz_pair *cat_given_options(const cat_catalog *c, size_t *n) { return *n = c->n_options, c->options; }
 const cat_names *cat_ignored_options(const cat_catalog *c) { return &c->ignored; }
 
 /* ---- namespaces ---- */
@@ -216,10 +217,13 @@ fz_status cat_default_location(cat_catalog *c, const cat_ident *id, fz_arena *a,
     const char *dir = fz_pair_get(props, n, "location");
     if (!dir || !*dir) {
         dir = c->warehouse;
-        for (uint32_t i = 0; i < id->ns.n; i++) dir = fio_join(a, dir, id->ns.level[i]);
+        for (uint32_t i = 0; dir && i < id->ns.n; i++)
+            dir = fio_join(a, dir, c->ops->database_suffix ? fz_arena_printf(a, "%s%s", id->ns.level[i], c->ops->database_suffix) : id->ns.level[i]);
     }
-    *out = fio_join(a, dir, id->name);
-    return FZ_OK;
+    if (dir) return *out = fio_join(a, dir, id->name), FZ_OK;
+    fz_fail(err, FZ_USER, "catalog.option", "there is no place for the table '%s': the catalog '%s' has no option 'warehouse', and the database has no location",
+            cat_ident_text(a, id), c->name);
+    return fz_hint(err, "give the catalog 'warehouse' = 's3://bucket/prefix', or the table 'location'");
 }
 
 fz_status cat_create_table(cat_catalog *c, const cat_ident *id, ice_metadata *first, cat_table **out, fz_error *err) {

@@ -49,10 +49,12 @@ fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defau
 void cat_close(cat_catalog *c); /* NULL is allowed */
 const char *cat_name(const cat_catalog *c);
 const char *cat_type(const cat_catalog *c);             /* "sql" or "hadoop" */
-const char *cat_warehouse(const cat_catalog *c);        /* without trailing slashes */
+const char *cat_warehouse(const cat_catalog *c);        /* without trailing slashes; NULL: not given (services that know their own) */
 const char *cat_default_database(const cat_catalog *c); /* option 'default-database' */
 /* Names of options that are known and have no meaning here, as given at cat_open, for the caller's one warning. */
 const cat_names *cat_ignored_options(const cat_catalog *c);
+/* The options as given, borrowed. */
+const fz_pair *cat_given_options(const cat_catalog *c, size_t *n);
 /* The table of options (ends with a NULL name), for the reference page. */
 const fz_option *cat_options(void);
 

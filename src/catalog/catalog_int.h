@@ -31,6 +31,8 @@ typedef struct cat_ops {
     fz_status (*commit)(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err);
     bool places_tables;  /* a table's location is the catalog's to choose (cat_default_location gives "") */
     bool purges;         /* drop_table deletes the files itself when asked to */
+    bool warehouse_optional;     /* c->warehouse may be NULL */
+    const char *database_suffix; /* of a database's directory in the warehouse; NULL: none */
     fz_status (*check_ident)(const cat_catalog *c, const cat_ident *id, fz_error *err);            /* names beyond cat_ident_check; may be NULL. id->name may be NULL */
 } cat_ops;
 extern const cat_ops cat_sql_ops, cat_hadoop_ops;

@@ -134,8 +134,9 @@ fz_status cat_options_check(cat_catalog *c, const cat_defaults *d, fz_error *err
     FZ_TRY(choose_kind(c, err));
     FZ_TRY(check_names(c, err));
     const char *warehouse = cat_option(c, "warehouse"), *db = fz_pair_get(c->options, c->n_options, "default-database");
-    if (!warehouse || !*warehouse) return bad(err, NULL, "the catalog '%s' has no option 'warehouse'", c->name);
-    c->warehouse = ice_location_trim(c->arena, warehouse);
+    bool named = warehouse && *warehouse;
+    if (!named && !c->ops->warehouse_optional) return bad(err, NULL, "the catalog '%s' has no option 'warehouse'", c->name);
+    c->warehouse = named ? ice_location_trim(c->arena, warehouse) : NULL;
     c->catalog_name = cat_option(c, "catalog-name") ? cat_option(c, "catalog-name") : c->name;
     c->default_database = db ? db : d && d->default_database ? fz_arena_strdup(c->arena, d->default_database) : cat_option(c, "default-database");
     c->base = split_dots(c->arena, cat_option(c, "base-namespace"));
