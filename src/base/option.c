@@ -121,7 +121,26 @@ fz_status fz_option_check(const fz_option *o, const char *value, fz_error *err) 
     case FZ_OPT_STRING:
     case FZ_OPT_LIST: break;
     }
+    if (rc != FZ_OK && fz_option_secret(o->name)) return fz_fail(err, rc, "option.invalid", "option '%s': the value (not shown) has the wrong form", o->name);
     return rc == FZ_OK ? rc : fz_context(err, "option '%s'", o->name);
+}
+
+static bool has_word(const char *name, const char *word) {
+    size_t n = strlen(word);
+    for (; *name; name++)
+        if (fz_sv_ieq((fz_sv){name, strnlen(name, n)}, (fz_sv){word, n})) return true;
+    return false;
+}
+
+bool fz_option_secret(const char *name) {
+    static const char *const words[] = {"password", "secret", "apikey", "api-key", "auth-params", "service-key", "token", "basic-auth", "jaas.config", "http-headers",
+                                        "credential", "access-key", "sse.key", "authorization", "account.key"};
+    static const char *const harmless[] = {"-enabled", "-ms", "-uri", "-url", "-endpoint", ".type", "-type", "provider", "-file", ".location"};
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (fz_ends(name, harmless[i])) return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (has_word(name, words[i])) return true;
+    return false;
 }
 
 const char *fz_pair_get(const fz_pair *p, size_t n, const char *key) {

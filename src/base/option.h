@@ -37,5 +37,8 @@ fz_status fz_option_check(const fz_option *o, const char *value, fz_error *err) 
 fz_status fz_parse_duration_ms(const char *s, int64_t *out, fz_error *err) FZ_MUST_USE;
 fz_status fz_parse_size(const char *s, int64_t *out, fz_error *err) FZ_MUST_USE;
 fz_status fz_parse_bool(const char *s, int *out, fz_error *err) FZ_MUST_USE; /* true|false, any case */
+/* Does an option of this name hold a secret (by the words that Flink goes by, and Iceberg's names)? Its value is shown as FZ_HIDDEN. */
+bool fz_option_secret(const char *name);
+#define FZ_HIDDEN "******"
 const char *fz_pair_get(const fz_pair *p, size_t n, const char *key);      /* NULL: not there */
 #endif

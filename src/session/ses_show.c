@@ -138,7 +138,7 @@ fz_status ses_show(ses_session *s, const sql_stmt *st, fz_error *err) {
 
 static bool each_setting(void *cx, const char *key, const char *value) {
     ses_listing *l = cx;
-    const char *cells[2] = {fz_arena_strdup(l->arena, key), fz_arena_strdup(l->arena, value)};
+    const char *cells[2] = {fz_arena_strdup(l->arena, key), fz_arena_strdup(l->arena, fz_option_secret(key) ? FZ_HIDDEN : value)};
     ses_listing_add(l, cells);
     return true;
 }
@@ -163,7 +163,27 @@ fz_status ses_show_create(ses_session *s, const sql_stmt *st, fz_error *err) {
     }
     fz_buf b = {0};
     const char *head = view ? (temporary ? "CREATE TEMPORARY VIEW" : "CREATE VIEW") : temporary ? "CREATE TEMPORARY TABLE" : "CREATE TABLE";
-    ses_definition_text(&b, head, &p, def);
+    ses_definition_text(&b, head, &p, def, true);
+    fz_status rc = s->out.text(s->out.cx, fz_buf_cstr(&b), err);
+    fz_buf_free(&b);
+    return rc;
+}
+
+fz_status ses_show_create_catalog(ses_session *s, const sql_stmt *st, fz_error *err) {
+    ses_catalog *c;
+    static const fz_pair memory = {.key = "type", .value = "generic_in_memory"};
+    if (st->name.n > 1) {
+        fz_fail(err, FZ_USER, "sql.name", "the name of a catalog has one part");
+        return ses_fail_at(err, st->name.pos);
+    }
+    FZ_TRY(ses_need_catalog(s, st->name.part[0], st->name.pos, &c, err));
+    size_t n = 1;
+    const fz_pair *o = c->iceberg ? cat_given_options(c->iceberg, &n) : &memory;
+    fz_buf b = {0};
+    fz_buf_puts(&b, "CREATE CATALOG ");
+    sql_quote_ident(&b, c->name);
+    fz_buf_putc(&b, ' ');
+    ses_options_text(&b, o, n, true);
     fz_status rc = s->out.text(s->out.cx, fz_buf_cstr(&b), err);
     fz_buf_free(&b);
     return rc;

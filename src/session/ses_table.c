@@ -123,7 +123,7 @@ static fz_status merge_like(ses_session *s, sql_stmt *st, fz_error *err) {
 /* The merged definition points into arenas of other tables: it is printed and parsed anew, into one of its own. */
 static fz_status own_copy(const sql_stmt *st, fz_arena *arena, sql_stmt **out, fz_error *err) {
     fz_buf b = {0};
-    ses_definition_text(&b, "CREATE TABLE", NULL, st);
+    ses_definition_text(&b, "CREATE TABLE", NULL, st, false);
     char *text = fz_arena_strndup(arena, (const char *)b.data, b.len);
     sql_piece piece = {text, b.len, st->pos};
     fz_buf_free(&b);

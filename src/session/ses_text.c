@@ -69,7 +69,19 @@ static void put_partition(fz_buf *b, const sql_stmt *def) {
     fz_buf_putc(b, ')');
 }
 
-void ses_definition_text(fz_buf *b, const char *head, const ses_path *path, const sql_stmt *def) {
+void ses_options_text(fz_buf *b, const fz_pair *o, size_t n, bool hide_secrets) {
+    if (n == 0) return;
+    fz_buf_puts(b, "WITH (");
+    for (size_t i = 0; i < n; i++) {
+        fz_buf_puts(b, i ? ",\n  " : "\n  ");
+        sql_quote_string(b, o[i].key);
+        fz_buf_puts(b, " = ");
+        sql_quote_string(b, hide_secrets && fz_option_secret(o[i].key) ? FZ_HIDDEN : o[i].value);
+    }
+    fz_buf_puts(b, "\n)");
+}
+
+void ses_definition_text(fz_buf *b, const char *head, const ses_path *path, const sql_stmt *def, bool hide_secrets) {
     fz_buf_printf(b, "%s ", head);
     put_path(b, path);
     if (def->kind == SQL_S_CREATE_VIEW) {
@@ -92,13 +104,6 @@ void ses_definition_text(fz_buf *b, const char *head, const ses_path *path, cons
     fz_buf_puts(b, "\n)");
     put_comment(b, "\n", def->comment);
     if (def->n_partition) put_partition(b, def);
-    if (!def->n_options) return;
-    fz_buf_puts(b, "\nWITH (");
-    for (uint32_t i = 0; i < def->n_options; i++) {
-        fz_buf_puts(b, i ? ",\n  " : "\n  ");
-        sql_quote_string(b, def->options[i].key);
-        fz_buf_puts(b, " = ");
-        sql_quote_string(b, def->options[i].value);
-    }
-    fz_buf_puts(b, "\n)");
+    if (def->n_options) fz_buf_putc(b, '\n');
+    ses_options_text(b, def->options, def->n_options, hide_secrets);
 }

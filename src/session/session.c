@@ -114,6 +114,7 @@ static fz_status run_one(ses_session *s, sql_stmt *st, fz_error *err) {
     case SQL_S_CREATE_VIEW: return ses_create_view(s, st, err);
     case SQL_S_DROP_TABLE:
     case SQL_S_DROP_VIEW: return ses_drop(s, st, err);
+    case SQL_S_SHOW_CREATE_CATALOG: return ses_show_create_catalog(s, st, err);
     case SQL_S_SHOW_CREATE_TABLE:
     case SQL_S_SHOW_CREATE_VIEW: return ses_show_create(s, st, err);
     case SQL_S_SHOW_CATALOGS: case SQL_S_SHOW_DATABASES: case SQL_S_SHOW_TABLES: case SQL_S_SHOW_VIEWS: case SQL_S_SHOW_CURRENT_CATALOG:

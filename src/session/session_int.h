@@ -78,7 +78,10 @@ fz_status ses_iceberg_create(ses_session *s, ses_catalog *c, const ses_path *p, 
 fz_status ses_iceberg_definition(ses_session *s, const ses_iceberg *t, sql_stmt **out, fz_error *err) FZ_MUST_USE;
 
 /* CREATE TABLE text of a definition, as Flink's SHOW CREATE TABLE prints it. path NULL: without its name (for parsing anew). */
-void ses_definition_text(fz_buf *b, const char *head, const ses_path *path, const sql_stmt *def);
+void ses_definition_text(fz_buf *b, const char *head, const ses_path *path, const sql_stmt *def, bool hide_secrets);
+/* WITH (...); nothing when there are no options. */
+void ses_options_text(fz_buf *b, const fz_pair *o, size_t n, bool hide_secrets);
+fz_status ses_show_create_catalog(ses_session *s, const sql_stmt *st, fz_error *err) FZ_MUST_USE;
 /* The definition of any table by name; *view: it is a view (then *out is its CREATE VIEW). */
 fz_status ses_definition(ses_session *s, const sql_name *n, sql_stmt **out, ses_path *path, bool *temporary, fz_error *err) FZ_MUST_USE;
 

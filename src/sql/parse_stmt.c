@@ -123,8 +123,10 @@ static fz_status parse_show_tail(parser *p, sql_stmt *s, const char *of) {
 static fz_status parse_show_create(parser *p, sql_stmt *s) {
     if (take_word(p, "TABLE")) s->kind = SQL_S_SHOW_CREATE_TABLE;
     else if (take_word(p, "VIEW")) s->kind = SQL_S_SHOW_CREATE_VIEW;
-    else if (tk_word(p->t, "CATALOG")) return fail_unsupported(p, p->t->pos, "SHOW CREATE CATALOG");
-    else return fail_expected(p, "TABLE or VIEW");
+    else if (take_word(p, "CATALOG")) {
+        s->kind = SQL_S_SHOW_CREATE_CATALOG;
+        return need_name(p, "a catalog's name", &s->name);
+    } else return fail_expected(p, "TABLE, VIEW or CATALOG");
     return need_name(p, "a table's name", &s->name);
 }
 

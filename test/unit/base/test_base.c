@@ -108,6 +108,21 @@ static void errors_carry_their_parts(void **state) {
     assert_string_equal(fz_error_text(&e, text, sizeof text), "[a.b] kitchen: no cake at line 4, column 7 (asked 3 times). Hint: bake one");
 }
 
+static void secrets_are_known_by_name(void **state) {
+    (void)state;
+    static const char *const secret[] = {"s3.secret-access-key", "s3.access-key-id", "s3.session-token", "properties.sasl.jaas.config", "jdbc.password", "credential", "token",
+                                         "properties.ssl.key.password", "header.Authorization", "rest.auth.basic.password", "s3.sse.key"};
+    static const char *const open[] = {"s3.endpoint", "token-refresh-enabled", "oauth2-server-uri", "uri", "warehouse", "client.credentials-provider", "token-expires-in-ms", "rest.auth.type"};
+    for (size_t i = 0; i < sizeof secret / sizeof *secret; i++)
+        if (!fz_option_secret(secret[i])) fail_msg("%s is a secret", secret[i]);
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+        if (fz_option_secret(open[i])) fail_msg("%s is no secret", open[i]);
+    fz_error e;
+    fz_option o = {.name = "x.token", .type = FZ_OPT_INT};
+    assert_int_equal(fz_option_check(&o, "hunter2", &e), FZ_USER);
+    assert_null(strstr(e.message, "hunter2"));
+}
+
 /* Metrics exist at zero and have what a reference page needs. */
 static void metrics_are_complete(void **state) {
     (void)state;
@@ -122,6 +137,6 @@ static void metrics_are_complete(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(arena_keeps_what_it_gave), cmocka_unit_test(text_is_parsed_whole_or_not), cmocka_unit_test(durations_and_sizes_are_flinks),
                                        cmocka_unit_test(queue_loses_nothing), cmocka_unit_test(faults_fire_at_their_hit), cmocka_unit_test(errors_carry_their_parts),
-                                       cmocka_unit_test(metrics_are_complete)};
+                                       cmocka_unit_test(metrics_are_complete), cmocka_unit_test(secrets_are_known_by_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,9 @@ static void test_like(void **state) {
          "CREATE TABLE `default_catalog`.`default_database`.`l` (\n  `id` BIGINT NOT NULL,\n  `off` BIGINT METADATA FROM 'offset' VIRTUAL,\n  `twice` AS id * 2,\n  `ts` TIMESTAMP(3),\n"
          "  `x` STRING,\n  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND,\n  CONSTRAINT `PK_id` PRIMARY KEY (`id`) NOT ENFORCED\n)\nCOMMENT 'it''s'\nWITH (\n"
          "  'connector' = 'kafka',\n  'topic' = 'b'\n)\n");
+    says("CREATE TABLE k (x STRING) WITH ('connector'='kafka', 'properties.sasl.jaas.config'='geheim'); SHOW CREATE TABLE k",
+         "CREATE TABLE `default_catalog`.`default_database`.`k` (\n  `x` STRING\n)\nWITH (\n  'connector' = 'kafka',\n  'properties.sasl.jaas.config' = '******'\n)\n");
+    says("CREATE CATALOG `c-1` WITH ('type'='generic_in_memory'); SHOW CREATE CATALOG `c-1`", "CREATE CATALOG `c-1` WITH (\n  'type' = 'generic_in_memory'\n)\n");
     says("CREATE TABLE m LIKE base (EXCLUDING ALL); SHOW CREATE TABLE m", "CREATE TABLE `default_catalog`.`default_database`.`m` (\n  `id` BIGINT NOT NULL,\n  `ts` TIMESTAMP(3)\n)\nCOMMENT 'it''s'\n");
     says("DROP TABLE base; DESCRIBE l", "id|BIGINT|FALSE|PRI(id)|-|-\noff|BIGINT|TRUE|-|METADATA FROM 'offset' VIRTUAL|-\ntwice|BIGINT|FALSE|-|AS id * 2|-\n"
                                         "ts|TIMESTAMP(3)|TRUE|-|-|ts - INTERVAL '5' SECOND\nx|STRING|TRUE|-|-|-\n");
