@@ -350,7 +350,8 @@ class Route:
 
     @staticmethod
     def cut(writer):
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if not writer.transport.is_closing():
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
 
     async def serve(self, reader, writer):
@@ -370,6 +371,8 @@ class Route:
                 await writer.drain()
         except (Gone, ConnectionError, asyncio.IncompleteReadError):
             self.cut(writer)
+        except asyncio.CancelledError:  # the proxy ends
+            pass
         finally:
             self.open.discard(writer)
             client.end()
