@@ -27,6 +27,7 @@ typedef struct exchange {
 static int on_ready(void *cx, char *peer, char *local, int peer_port, int local_port) {
     (void)peer, (void)local, (void)peer_port, (void)local_port;
     exchange *x = cx;
+    x->out->resent = x->sent;
     x->sent = true;
     x->progress_ns = fz_mono_ns();
     return CURL_PREREQFUNC_OK;

@@ -1,18 +1,19 @@
 /* HTTP from the client's side: one request, one answer, nothing more. libcurl speaks TLS and HTTP; this room gives it our errors,
  * limits and time-outs.
  *
- * What it does not do: it retries nothing, follows no redirect, signs nothing, and adds no header but Host, Content-Length and
- * those given (no Accept, no User-Agent of curl, no Expect, no Keep-Alive).
+ * What it does not do: it retries nothing (but see 2), follows no redirect, signs nothing, decodes no Content-Encoding, and adds no header but Host,
+ * Content-Length, User-Agent and those given (no Accept, no Expect, no Keep-Alive).
  *
  * Invariants
  *  1. net_exchange says what it knows about a request that got no whole answer:
  *       FZ_RETRY    nothing of it was sent: "net.resolve", "net.connect", "net.tls" (the handshake), "net.proxy"
  *       FZ_UNKNOWN  some of it may have arrived: "net.no-answer" (reset, closed), "net.timeout", "net.short-answer"
- *       FZ_USER     the URL or the certificate settings are wrong: "net.url", "net.tls-certificate" (not trusted, wrong name)
- *       FZ_FATAL    "net.too-large": the answer is larger than max_answer
+ *       FZ_USER     the URL or the certificate settings are wrong: "net.url", "net.tls-certificate" (not trusted, wrong name), "net.header"
+ *       FZ_FATAL    "net.too-large": the answer is larger than max_answer; "net.body": the file that was to be sent cannot be read
  *     Any HTTP status is FZ_OK.
  *  2. A connection taken from the pool that turns out to be dead before a byte of the answer came is FZ_UNKNOWN too, unless the
- *     request says `repeatable`: then it is sent once more over a new connection.
+ *     request says `repeatable`: then it is sent again over another connection (answer->resent). A request that is not repeatable always gets a connection
+ *     of its own, which costs a handshake.
  *  3. Credentials in headers, queries or URLs never stand in an error or a log line: errors name scheme, host and path only.
  * Threads: any; connections are pooled process-wide by host and settings, and bounded.
  */
@@ -54,6 +55,7 @@ typedef struct net_answer {
     fz_buf body;                  /* freed by net_answer_free */
     size_t n_into;                /* bytes written to request->into */
     int64_t sent_ms, received_ms; /* fz_now_ms around the exchange */
+    bool resent;                  /* a repeatable request was sent more than once: the first may have had its effect */
     fz_arena *arena;
 } net_answer;
 
