@@ -38,8 +38,8 @@ else ifeq ($(SAN),thread)
 B       := build-thread
 OPT     := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 endif
-CFLAGS  := -std=c17 -D_GNU_SOURCE -Isrc $(OPT) $(WARN) -pthread
-LIBS    := -lrdkafka -lcurl -lcrypto -lzstd -llz4 -lsnappy -ldeflate -ljansson -lyaml -lsqlite3 -lm -pthread
+CFLAGS  := -std=c17 -D_GNU_SOURCE -Isrc -isystem $(shell pg_config --includedir 2>/dev/null || echo /usr/include/postgresql) $(OPT) $(WARN) -pthread
+LIBS    := -lrdkafka -lcurl -lcrypto -lzstd -llz4 -lsnappy -ldeflate -ljansson -lyaml -lsqlite3 -lpq -lm -pthread
 
 objs_of  = $(patsubst src/%.c,$(B)/%.o,$(wildcard src/$(1)/*.c))
 lib_of   = $(B)/lib/$(1).a

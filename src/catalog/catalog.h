@@ -1,6 +1,6 @@
 /* Catalogs: who owns the pointer from a table's name to its current metadata.json.
  *
- * What it does: opens catalogs by the options of CREATE CATALOG (sql on SQLite, hadoop on a file system), lists, makes and
+ * What it does: opens catalogs by the options of CREATE CATALOG (sql on SQLite or PostgreSQL, hadoop on a file system), lists, makes and
  * drops namespaces and tables, loads tables, and moves a table's pointer in one atomic step.
  * What it does not do: it writes no manifests and no data, retries nothing, and knows nothing of positions; the caller reads the
  * status of cat_commit and decides.
@@ -57,6 +57,8 @@ const cat_names *cat_ignored_options(const cat_catalog *c);
 const fz_pair *cat_given_options(const cat_catalog *c, size_t *n);
 /* The table of options (ends with a NULL name), for the reference page. */
 const fz_option *cat_options(void);
+/* Properties of PostgreSQL's JDBC driver, as options "jdbc.*"; likewise. */
+const fz_option *cat_jdbc_options(void);
 
 /* Namespace of a Flink database, and the identifier of a table in it: base-namespace levels, then database. table may be NULL. */
 cat_ident cat_ident_of(const cat_catalog *c, fz_arena *a, const char *database, const char *table);

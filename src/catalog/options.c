@@ -7,7 +7,7 @@ static const fz_option options[] = {
     {"catalog-type", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "sql (or jdbc: the same) or hadoop. This or 'catalog-impl' must be given.", NULL},
     {"catalog-impl", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "The class name of Iceberg's Java catalog, as another way to say 'catalog-type'.", NULL},
     {"catalog-name", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "catalog_name of the SQL catalog's rows, when it is not the name in CREATE CATALOG.", NULL},
-    {"uri", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "SQL catalog: sqlite:////dir/file.db (as PyIceberg) or jdbc:sqlite:/dir/file.db (as Java).", NULL},
+    {"uri", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "SQL catalog: sqlite:////dir/file.db or postgresql://user:password@host:5432/db (as PyIceberg), jdbc:sqlite:/dir/file.db or jdbc:postgresql://host:5432/db?user=... (as Java).", NULL},
     {"warehouse", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Location under which new tables get their directories.", NULL},
     {"default-database", FZ_OPT_STRING, FZ_OPT_USED, "default", NULL, "Database after USE CATALOG.", NULL},
     {"base-namespace", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Namespace (levels joined by dots) under which the databases lie.", NULL},
@@ -19,7 +19,7 @@ static const fz_option options[] = {
     {"jdbc.init-catalog-tables", FZ_OPT_BOOL, FZ_OPT_USED, "true", NULL, "Whether a missing SQL catalog is made.", NULL},
     {"init_catalog_tables", FZ_OPT_BOOL, FZ_OPT_USED, "true", NULL, "The same under PyIceberg's name.", NULL},
     {"jdbc.strict-mode", FZ_OPT_BOOL, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "a namespace must always exist before its tables"},
-    {"jdbc.*", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "SQLite has no users and no connection settings of JDBC"},
+    {"jdbc.*", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "SQL catalog on PostgreSQL: the properties of its JDBC driver, see below. SQLite has none of them.", NULL},
     {"property-version", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "there is one version of the options"},
     {"clients", FZ_OPT_INT, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "there is no pool of clients"},
     {"client.pool.cache.*", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "there is no pool of clients"},
@@ -50,7 +50,7 @@ const char *cat_option(const cat_catalog *c, const char *key) {
     return v ? v : fz_option_find(options, key)->dflt;
 }
 
-#define HERE "this build has 'sql' (SQLite) and 'hadoop' (local files)"
+#define HERE "this build has 'sql' (SQLite, PostgreSQL) and 'hadoop' (local files)"
 
 /* What names a kind of catalog, by short name and by Java class. ops NULL: known, but not in this build. */
 static const struct kind { const char *name, *impl; const cat_ops *ops; } kinds[] = {
@@ -147,6 +147,11 @@ fz_status cat_options_check(cat_catalog *c, const cat_defaults *d, fz_error *err
     return fz_parse_duration_ms(cat_option(c, "frazil.sql.busy-timeout"), &c->busy_timeout_ms, err);
 }
 
+static fz_status not_sqlite(const char *uri, fz_error *err) {
+    fz_fail(err, FZ_USER, "catalog.option", "'%s' is not the URI of an SQLite database", uri);
+    return fz_hint(err, "write sqlite:////dir/file.db (four slashes before an absolute path) or jdbc:sqlite:/dir/file.db");
+}
+
 fz_status cat_sqlite_file(fz_arena *a, const char *uri, const char **file, bool *is_uri, fz_error *err) {
     *is_uri = false;
     if (fz_starts(uri, "jdbc:sqlite:")) {
@@ -165,10 +170,12 @@ fz_status cat_sqlite_file(fz_arena *a, const char *uri, const char **file, bool 
             return FZ_OK;
         }
     }
-    if (fz_starts(uri, "jdbc:") || fz_starts(uri, "postgresql") || fz_starts(uri, "mysql")) {
-        fz_fail(err, FZ_USER, "catalog.not-in-this-build", "SQL catalogs on this database are not in this build: '%s'", uri);
-        return fz_hint(err, "SQLite works: sqlite:////dir/file.db or jdbc:sqlite:/dir/file.db");
+    bool jdbc = fz_starts(uri, "jdbc:");
+    size_t scheme = (jdbc ? 5 : 0) + strcspn(uri + (jdbc ? 5 : 0), jdbc ? ":" : ":+/");
+    if (uri[scheme] == ':' || uri[scheme] == '+') { /* what follows may hold a password */
+        if (fz_starts(uri, "sqlite")) return not_sqlite(uri, err);
+        fz_fail(err, FZ_USER, "catalog.not-in-this-build", "SQL catalogs on databases of the kind '%.*s' are not in this build", (int)scheme, uri);
+        return fz_hint(err, "SQLite and PostgreSQL work: sqlite:////dir/file.db, postgresql://user:password@host:5432/database");
     }
-    fz_fail(err, FZ_USER, "catalog.option", "'%s' is not the URI of an SQLite database", uri);
-    return fz_hint(err, "write sqlite:////dir/file.db (four slashes before an absolute path) or jdbc:sqlite:/dir/file.db");
+    return not_sqlite(uri, err);
 }

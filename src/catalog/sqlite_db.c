@@ -1,187 +1,163 @@
-/* The SQL catalog's database: opening it, its two tables, statements and transactions. See sqlite_int.h.
+/* SQLite as a database of the SQL catalog. See sql_int.h.
  *
  * Invariants
- *  1. The tables are those that Java's JdbcCatalog and PyIceberg's SqlCatalog make and read. A database of the older schema (V0:
- *     no column iceberg_type) stays as it is unless the options ask for V1.
- *  2. A database that holds something else is refused before anything is written into it.
- *  3. A commit that SQLite has confirmed survives a power cut: synchronous = EXTRA also syncs the directory after the rollback
+ *  1. A file that holds something else is refused before anything is written into it.
+ *  2. A commit that SQLite has confirmed survives a power cut: synchronous = EXTRA also syncs the directory after the rollback
  *     journal is gone; with less, a journal that comes back would undo it.
+ *  3. However COMMIT ends, no transaction of ours is left: what the table says afterwards is what has become of it.
  */
-#include "catalog/sqlite_int.h"
+#include "catalog/sql_int.h"
+#include <sqlite3.h>
 
-#define CREATE_TABLES                                                                                                  \
-    "CREATE TABLE IF NOT EXISTS iceberg_tables ("                                                                      \
-    "catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, "    \
-    "metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5), "             \
-    "PRIMARY KEY (catalog_name, table_namespace, table_name))"
-#define CREATE_PROPERTIES                                                                                              \
-    "CREATE TABLE IF NOT EXISTS iceberg_namespace_properties ("                                                        \
-    "catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255) NOT NULL, "        \
-    "property_value VARCHAR(1000), PRIMARY KEY (catalog_name, namespace, property_key))"
+enum { MAX_COLUMNS = 8 };
 
-fz_status sql_fail(sql_db *d, int rc, const char *what, fz_error *err) {
-    const char *text = d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(rc);
+typedef struct sqlite_db { sql_db base; sqlite3 *db; } sqlite_db;
+
+/* RETRY for locks and I/O, USER for what is no database, FATAL for the rest. */
+static fz_status failed(sqlite_db *s, int rc, const char *what, fz_error *err) {
+    const char *text = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc), *file = s->base.label;
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        fz_fail(err, FZ_RETRY, "catalog.locked", "cannot %s: the catalog '%s' is locked by another process", what, d->file);
+        fz_fail(err, FZ_RETRY, "catalog.locked", "cannot %s: the catalog '%s' is locked by another process", what, file);
         return fz_hint(err, "the option 'frazil.sql.busy-timeout' says how long one call waits");
-    case SQLITE_NOTADB: return fz_fail(err, FZ_USER, "catalog.not-a-catalog", "'%s' is not an SQLite database", d->file);
+    case SQLITE_NOTADB: return fz_fail(err, FZ_USER, "catalog.not-a-catalog", "'%s' is not an SQLite database", file);
     case SQLITE_FULL:
     case SQLITE_IOERR:
     case SQLITE_NOMEM:
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
-    case SQLITE_PERM: return fz_fail(err, FZ_RETRY, "catalog.io", "cannot %s: catalog '%s': %s", what, d->file, text);
-    case SQLITE_CORRUPT: return fz_fail(err, FZ_FATAL, "catalog.damaged", "cannot %s: catalog '%s': %s", what, d->file, text);
-    case SQLITE_CONSTRAINT: return fz_fail(err, FZ_CONFLICT, "catalog.conflict", "cannot %s: catalog '%s': %s", what, d->file, text);
-    default: return fz_fail(err, FZ_FATAL, "catalog.sql", "cannot %s: catalog '%s': %s", what, d->file, text);
+    case SQLITE_PERM: return fz_fail(err, FZ_RETRY, "catalog.io", "cannot %s: catalog '%s': %s", what, file, text);
+    case SQLITE_CORRUPT: return fz_fail(err, FZ_FATAL, "catalog.damaged", "cannot %s: catalog '%s': %s", what, file, text);
+    case SQLITE_CONSTRAINT: return fz_fail(err, FZ_CONFLICT, "catalog.conflict", "cannot %s: catalog '%s': %s", what, file, text);
+    default: return fz_fail(err, FZ_FATAL, "catalog.sql", "cannot %s: catalog '%s': %s", what, file, text);
     }
 }
 
-fz_status sql_run(sql_db *d, const char *sql, const char *const *args, unsigned n, sql_row row, void *cx, int *changes, fz_error *err) {
+/* $N is to SQLite a name like any other; its place among the parameters is where it stood first. */
+static void bind(sqlite3_stmt *st, const char *const *args, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "$%u", i + 1);
+        int at = sqlite3_bind_parameter_index(st, name);
+        if (at && args[i]) sqlite3_bind_text(st, at, args[i], -1, SQLITE_STATIC);
+    }
+}
+
+static bool hand_row(sqlite3_stmt *st, sql_row row, void *cx) {
+    const char *column[MAX_COLUMNS] = {0};
+    int n = sqlite3_column_count(st);
+    for (int i = 0; i < n && i < MAX_COLUMNS; i++) column[i] = (const char *)sqlite3_column_text(st, i);
+    return row(cx, column);
+}
+
+static fz_status run(sql_db *d, const char *sql, const char *const *args, unsigned n, sql_row row, void *cx, int *changes, fz_error *err) {
+    sqlite_db *s = (sqlite_db *)d;
     sqlite3_stmt *st;
-    int rc = sqlite3_prepare_v2(d->db, sql, -1, &st, NULL);
-    if (rc != SQLITE_OK) return sql_fail(d, rc, "read or write the catalog", err);
-    for (unsigned i = 0; i < n; i++)
-        if (args[i]) sqlite3_bind_text(st, (int)i + 1, args[i], -1, SQLITE_STATIC);
+    int rc = sqlite3_prepare_v2(s->db, sql, -1, &st, NULL);
+    if (rc != SQLITE_OK) return failed(s, rc, "read or write the catalog", err);
+    bind(st, args, n);
     while ((rc = sqlite3_step(st)) == SQLITE_ROW)
-        if (row && !row(cx, st)) {
+        if (row && !hand_row(st, row, cx)) {
             rc = SQLITE_DONE;
             break;
         }
-    fz_status out = rc == SQLITE_DONE ? FZ_OK : sql_fail(d, rc, "read or write the catalog", err);
-    if (changes) *changes = sqlite3_changes(d->db);
+    fz_status out = rc == SQLITE_DONE ? FZ_OK : failed(s, rc, "read or write the catalog", err);
+    if (changes) *changes = sqlite3_changes(s->db);
     sqlite3_finalize(st);
     return out;
 }
 
-fz_status sql_begin(sql_db *d, fz_error *err) { return sql_run(d, "BEGIN IMMEDIATE", NULL, 0, NULL, NULL, NULL, err); }
-
-void sql_rollback(sql_db *d) {
-    if (!sqlite3_get_autocommit(d->db)) sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
+/* Takes the write lock of the file at once. How long it waits was said when the file was opened. */
+static fz_status begin(sql_db *d, int64_t wait_ms, fz_error *err) {
+    (void)wait_ms;
+    return run(d, "BEGIN IMMEDIATE", NULL, 0, NULL, NULL, NULL, err);
 }
 
-fz_status sql_commit(sql_db *d, fz_error *err) {
-    int rc = sqlite3_exec(d->db, "COMMIT", NULL, NULL, NULL);
+static void rollback(sql_db *d) {
+    sqlite_db *s = (sqlite_db *)d;
+    if (!sqlite3_get_autocommit(s->db)) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static fz_status commit(sql_db *d, fz_error *err) {
+    sqlite_db *s = (sqlite_db *)d;
+    int rc = sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     if (rc == SQLITE_OK) return FZ_OK;
-    fz_status out = sql_fail(d, rc, "commit", err);
-    bool open_still = !sqlite3_get_autocommit(d->db);
-    sql_rollback(d);
+    fz_status out = failed(s, rc, "commit", err);
+    bool open_still = !sqlite3_get_autocommit(s->db);
+    rollback(d);
     /* Busy with the transaction still open: SQLite has not begun to write, and the rollback cannot fail. */
     if ((rc & 0xff) == SQLITE_BUSY && open_still) return out;
     err->cls = FZ_UNKNOWN;
     return FZ_UNKNOWN;
 }
 
+static void close_db(sql_db *d) {
+    sqlite3_close(((sqlite_db *)d)->db);
+    fz_free(d);
+}
+
+static const sql_driver driver = {
+    .see_columns = "SELECT name FROM pragma_table_info('iceberg_tables')", .see_properties = "SELECT name FROM pragma_table_info('iceberg_namespace_properties')", .and_wait = NULL,
+    .run = run, .begin = begin, .commit = commit, .rollback = rollback, .close = close_db,
+};
+
 /* ---- opening ---- */
 
-typedef struct found { bool tables, properties; unsigned others; char first[64]; } found;
+typedef struct found { bool tables; unsigned others; char first[64]; } found;
 
-static bool see_table(void *cx, sqlite3_stmt *row) {
+static bool see_table(void *cx, const char *const *column) {
     found *f = cx;
-    const char *name = (const char *)sqlite3_column_text(row, 0);
+    const char *name = column[0];
     if (!name || fz_starts(name, "sqlite_")) return true;
     if (strcmp(name, "iceberg_tables") == 0) f->tables = true;
-    else if (strcmp(name, "iceberg_namespace_properties") == 0) f->properties = true;
-    else if (f->others++ == 0) snprintf(f->first, sizeof f->first, "%s", name);
+    else if (strcmp(name, "iceberg_namespace_properties") != 0 && f->others++ == 0) snprintf(f->first, sizeof f->first, "%s", name);
     return true;
 }
 
-static bool see_column(void *cx, sqlite3_stmt *row) {
-    static const char *const want[] = {"catalog_name", "table_namespace", "table_name", "metadata_location", "previous_metadata_location", "iceberg_type"};
-    const char *name = (const char *)sqlite3_column_text(row, 1);
-    for (unsigned i = 0; name && i < 6; i++)
-        if (strcmp(name, want[i]) == 0) *(unsigned *)cx |= 1u << i;
-    return true;
+static fz_status check(sql_db *d, fz_error *err) {
+    found f = {0};
+    FZ_TRY(run(d, "PRAGMA synchronous = EXTRA", NULL, 0, NULL, NULL, NULL, err));
+    FZ_TRY(run(d, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name", NULL, 0, see_table, &f, NULL, err));
+    if (f.tables || f.others == 0) return FZ_OK;
+    fz_fail(err, FZ_USER, "catalog.not-a-catalog", "'%s' is a database of another program (it has the table '%s' and no 'iceberg_tables')", d->label, f.first);
+    return fz_hint(err, "give the catalog a file of its own");
 }
 
-static fz_status look(sql_db *d, found *f, unsigned *columns, fz_error *err) {
-    *f = (found){0};
-    *columns = 0;
-    FZ_TRY(sql_run(d, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name", NULL, 0, see_table, f, NULL, err));
-    return sql_run(d, "PRAGMA table_info(iceberg_tables)", NULL, 0, see_column, columns, NULL, err);
-}
-
-static fz_status make_tables(sql_db *d, fz_error *err) {
-    FZ_TRY(sql_begin(d, err));
-    fz_status rc = sql_run(d, CREATE_TABLES, NULL, 0, NULL, NULL, NULL, err);
-    if (rc == FZ_OK) rc = sql_run(d, CREATE_PROPERTIES, NULL, 0, NULL, NULL, NULL, err);
-    if (rc == FZ_OK) return sql_commit(d, err);
-    sql_rollback(d);
-    return rc;
-}
-
-/* Another process may do the same at this moment; inside the transaction the column is either there or ours to add. */
-static fz_status upgrade(sql_db *d, fz_error *err) {
-    unsigned columns = 0;
-    FZ_TRY(sql_begin(d, err));
-    fz_status rc = sql_run(d, "PRAGMA table_info(iceberg_tables)", NULL, 0, see_column, &columns, NULL, err);
-    if (rc == FZ_OK && !(columns & 32)) rc = sql_run(d, "ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)", NULL, 0, NULL, NULL, NULL, err);
-    if (rc == FZ_OK) return sql_commit(d, err);
-    sql_rollback(d);
-    return rc;
-}
-
-static fz_status prepare(const cat_catalog *c, sql_db *d, bool may_init, fz_error *err) {
-    found f;
-    unsigned columns;
-    FZ_TRY(sql_run(d, "PRAGMA synchronous = EXTRA", NULL, 0, NULL, NULL, NULL, err));
-    FZ_TRY(look(d, &f, &columns, err));
-    if (!f.tables && f.others > 0) {
-        fz_fail(err, FZ_USER, "catalog.not-a-catalog", "'%s' is a database of another program (it has the table '%s' and no 'iceberg_tables')", d->file, f.first);
-        return fz_hint(err, "give the catalog a file of its own");
-    }
-    if (f.tables && (columns & 31) != 31)
-        return fz_fail(err, FZ_USER, "catalog.not-a-catalog", "the table 'iceberg_tables' of '%s' lacks columns of an Iceberg catalog", d->file);
-    if ((!f.tables || !f.properties) && !may_init)
-        return fz_fail(err, FZ_USER, "catalog.not-a-catalog", "'%s' has no Iceberg catalog in it, and the options forbid to make one", d->file);
-    if (!f.tables || !f.properties) {
-        FZ_TRY(make_tables(d, err));
-        FZ_TRY(look(d, &f, &columns, err));
-    }
-    if (!(columns & 32) && (fz_ieq(cat_option(c, "jdbc.schema-version"), "V1") || fz_ieq(cat_option(c, "schema_version"), "V1"))) {
-        FZ_TRY(upgrade(d, err));
-        columns |= 32;
-    }
-    d->has_type = columns & 32;
-    return FZ_OK;
-}
-
-static fz_status cannot_open(sql_db *d, int rc, fz_error *err) {
-    if ((rc & 0xff) != SQLITE_CANTOPEN) return sql_fail(d, rc, "open it", err);
-    fz_fail(err, FZ_USER, "catalog.cannot-open", "cannot open the catalog '%s': %s", d->file, sqlite3_errmsg(d->db));
+static fz_status cannot_open(sqlite_db *s, int rc, fz_error *err) {
+    if ((rc & 0xff) != SQLITE_CANTOPEN) return failed(s, rc, "open it", err);
+    fz_fail(err, FZ_USER, "catalog.cannot-open", "cannot open the catalog '%s': %s", s->base.label, sqlite3_errmsg(s->db));
     return fz_hint(err, "the directory must exist, and frazil must have the right to write there");
 }
 
-fz_status sql_open(const cat_catalog *c, sql_db **out, fz_error *err) {
-    bool is_uri;
-    const char *file;
-    if (!c->uri) return fz_fail(err, FZ_USER, "catalog.option", "the catalog '%s' has no option 'uri'", c->name);
-    FZ_TRY(cat_sqlite_file(c->arena, c->uri, &file, &is_uri, err));
-    int may_init = 1, may_init_py = 1;
-    FZ_TRY(fz_parse_bool(cat_option(c, "jdbc.init-catalog-tables"), &may_init, err));
-    FZ_TRY(fz_parse_bool(cat_option(c, "init_catalog_tables"), &may_init_py, err));
-    sql_db *d = FZ_NEW(sql_db);
-    d->file = file;
-    pthread_mutex_init(&d->lock, NULL);
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX | (is_uri ? SQLITE_OPEN_URI : 0) | (may_init && may_init_py ? SQLITE_OPEN_CREATE : 0);
-    int rc = sqlite3_open_v2(file, &d->db, flags, NULL);
-    if (rc == SQLITE_OK) {
-        sqlite3_extended_result_codes(d->db, 1);
-        sqlite3_busy_timeout(d->db, c->busy_timeout_ms > INT32_MAX ? INT32_MAX : (int)c->busy_timeout_ms);
+/* Settings of a server's driver: known, and SQLite has none of them. */
+static void ignore_jdbc(cat_catalog *c) {
+    for (size_t i = 0; i < c->n_options; i++) {
+        const char *key = c->options[i].key;
+        if (fz_starts(key, "jdbc.") && strcmp(key, "jdbc.schema-version") != 0 && strcmp(key, "jdbc.init-catalog-tables") != 0 && strcmp(key, "jdbc.strict-mode") != 0)
+            cat_names_add(c->arena, &c->ignored, key);
     }
-    fz_status st = rc == SQLITE_OK ? prepare(c, d, may_init && may_init_py, err) : cannot_open(d, rc, err);
-    if (st != FZ_OK) {
-        sql_close(d);
-        return st;
-    }
-    *out = d;
-    return FZ_OK;
 }
 
-void sql_close(sql_db *d) {
-    sqlite3_close(d->db);
-    pthread_mutex_destroy(&d->lock);
-    fz_free(d);
+fz_status sql_sqlite_open(cat_catalog *c, bool may_init, sql_db **out, fz_error *err) {
+    bool is_uri;
+    const char *file;
+    FZ_TRY(cat_sqlite_file(c->arena, c->uri, &file, &is_uri, err));
+    ignore_jdbc(c);
+    sqlite_db *s = FZ_NEW(sqlite_db);
+    s->base = (sql_db){.driver = &driver, .label = file, .busy_ms = c->busy_timeout_ms};
+    pthread_mutex_init(&s->base.lock, NULL);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX | (is_uri ? SQLITE_OPEN_URI : 0) | (may_init ? SQLITE_OPEN_CREATE : 0);
+    int rc = sqlite3_open_v2(file, &s->db, flags, NULL);
+    if (rc == SQLITE_OK) {
+        sqlite3_extended_result_codes(s->db, 1);
+        sqlite3_busy_timeout(s->db, c->busy_timeout_ms > INT32_MAX ? INT32_MAX : (int)c->busy_timeout_ms);
+    }
+    fz_status st = rc == SQLITE_OK ? check(&s->base, err) : cannot_open(s, rc, err);
+    if (st != FZ_OK) {
+        sql_close(&s->base);
+        return st;
+    }
+    *out = &s->base;
+    return FZ_OK;
 }

@@ -76,6 +76,10 @@ static void catalogs(void) {
     heading(0, "Catalogs");
     puts("\nOptions of `CREATE CATALOG ... WITH (...)`.");
     put_table(NULL, NULL, cat_options());
+    put_table("SQL catalog on PostgreSQL",
+              "Properties of PostgreSQL's JDBC driver, as options `jdbc.NAME` or, as NAME, in the query of a `jdbc:postgresql:` URI. The query of a\n"
+              "`postgresql://` URI takes libpq's connection parameters instead.",
+              cat_jdbc_options());
 }
 
 static void tables(void) {
