@@ -15,6 +15,7 @@
     X(ROWS_UNPARSEABLE, "frazil_decode_unparseable_total", COUNTER, "records", "Records dropped by ignore-parse-errors and tombstones.") \
     X(CHECKPOINTS, "frazil_checkpoints_completed_total", COUNTER, "checkpoints", "Checkpoints whose commits all ended.") \
     X(CHECKPOINTS_FAILED, "frazil_checkpoints_failed_total", COUNTER, "checkpoints", "Checkpoints that did not end well.") \
+    X(RECORDS_FAILED, "frazil_checkpoint_records_failed_total", COUNTER, "records", "Checkpoint records that could not be written or removed.") \
     X(COMMITS, "frazil_commits_total", COUNTER, "commits", "Commits that the catalog accepted.")                       \
     X(COMMIT_CONFLICTS, "frazil_commit_conflicts_total", COUNTER, "commits", "Commits tried again because the table had moved.") \
     X(COMMIT_UNKNOWN, "frazil_commit_unknown_total", COUNTER, "commits", "Commit answers that left the outcome open.") \

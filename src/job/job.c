@@ -296,7 +296,10 @@ static bool checkpoint(job *j, bool final, bool stay) {
     }
     fz_free(p);
     report(j);
-    if (ok) fz_metric_add(FZ_M_CHECKPOINTS, 1);
+    if (ok) {
+        fz_metric_add(FZ_M_CHECKPOINTS, 1);
+        job_records_completed(j->records, j);
+    }
     (void)fz_fault("checkpoint.done");
     return ok;
 }
@@ -432,6 +435,7 @@ static void job_free(job *j) {
     fz_free(j->writers);
     job_close(j);
     dead_letters_free(j->letters);
+    job_records_free(j->records);
     pthread_mutex_destroy(&j->park_lock);
     pthread_cond_destroy(&j->park_cond);
     pthread_mutex_destroy(&j->error_lock);
@@ -440,6 +444,7 @@ static void job_free(job *j) {
 }
 
 static fz_status start(job *j, fz_error *err) {
+    FZ_TRY(job_records_open(j->spec->settings, j->run_id, &j->records, err));
     FZ_TRY(job_open(j, err));
     j->writers = fz_calloc(j->n_writers, sizeof(job_writer *));
     for (uint32_t i = 0; i < j->n_writers; i++) j->writers[i] = job_writer_start(j, i, j->writer_budget / j->n_writers);
@@ -477,6 +482,7 @@ fz_status job_run(const job_spec *spec, job_report *report, fz_error *err) {
         loop(j, st);
         job_status_free(st);
         rc = conclude(j, report, err);
+        job_records_end(j->records, j, report->stopped, rc == FZ_OK);
         fz_log(FZ_LOG_INFO, "job.end", FZ_KV("pipeline", "%s", spec->name), FZ_KV("added", "%" PRIu64, report->rows_added), FZ_KV("filtered", "%" PRIu64, report->rows_filtered),
                FZ_KV("rejected", "%" PRIu64, report->rows_rejected), FZ_KV("unparseable", "%" PRIu64, report->unparseable), FZ_KV("checkpoints", "%" PRIu64, report->checkpoints), NULL);
     } else if (job_stop_requested() && rc == FZ_RETRY) { /* told to stop while waiting for a peer: nothing was begun */

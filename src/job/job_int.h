@@ -5,6 +5,7 @@
  *   worker.c   workers: poll, decode, execute, route
  *   writers.c  writer shards: queues and threads around sink_shard
  *   commit.c   the position-checked commit (rules 2 to 4)
+ *   records.c  checkpoint records
  *   oneshot.c  INSERTs whose plan is no chain over a connector table
  *   status.c   gauges and the live line
  *
@@ -18,6 +19,7 @@
 #include "job/dead_letter.h"
 #include "job/job.h"
 #include "job/lineage.h"
+#include "job/records.h"
 #include "job/scan.h"
 #include "sink/sink.h"
 #include <pthread.h>
@@ -122,6 +124,7 @@ struct job {
     job_writer **writers;
     job_worker **workers;
     dead_letters *letters;
+    job_records *records;        /* NULL: no directory is named */
     ice_io io;                   /* its functions; cx is each table's store: job_io */
     uint64_t checkpoint;
     /* policies */
