@@ -10,7 +10,7 @@
 #   kafka.sh group-offsets DIR GROUP     lines "TOPIC PARTITION OFFSET"
 #   kafka.sh txn DIR TOPIC [PARTITION] [commit|abort|plain|open...]  a transaction each; see KafkaSteps.java
 #   kafka.sh tool DIR CLASS ARGUMENT...  a main class of the broker's jars
-# KAFKA_HEAP: Java heap of the broker, default 1g.
+# At up: KAFKA_HEAP (Java heap of the broker, 1g), KAFKA_CONFIG (more lines of server.properties).
 . "$(dirname "$0")/lib.sh"
 
 jars() { maven org.apache.kafka:kafka_2.13:4.1.1 org.apache.kafka:kafka-tools:4.1.1 org.apache.logging.log4j:log4j-slf4j-impl:2.24.3; }
@@ -34,11 +34,12 @@ write_config() {
         echo "controller.listener.names=VOTES"
         echo "controller.quorum.voters=1@127.0.0.1:$controller"
         echo "log.dirs=$DIR/data"
-        echo "auto.create.topics.enable=false"
+        [[ ${KAFKA_CONFIG:-} == *auto.create.topics.enable* ]] || echo "auto.create.topics.enable=false"
         echo "group.initial.rebalance.delay.ms=0"
         # one node: internal topics cannot have more than one copy
         for key in offsets.topic.replication.factor transaction.state.log.replication.factor transaction.state.log.min.isr; do echo "$key=1"; done
         for key in offsets.topic.num.partitions transaction.state.log.num.partitions; do echo "$key=4"; done
+        [ -z "${KAFKA_CONFIG:-}" ] || echo "$KAFKA_CONFIG"
     } >"$DIR/server.properties"
 }
 

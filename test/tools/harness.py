@@ -60,6 +60,7 @@ class Broker:
 
 class Tables:
     """A catalog of one's own in a directory, a topic as source, and jobs between them."""
+    db = "db"
 
     def __init__(self, broker, name, tables=("t",), warehouse=None, columns="id BIGINT, host STRING, num INT", properties=""):
         self.broker, self.name, self.tables = broker, name, tables
@@ -81,10 +82,10 @@ class Tables:
     def script(self, topic, start="earliest-offset", bounded=False, settings=None, source="", inserts=None, name=None, interval="300 ms", source_columns="id BIGINT, host STRING, num STRING"):
         """Text of a job: from topic into every table, unless inserts say otherwise."""
         end = "'scan.bounded.mode'='latest-offset'," if bounded else ""
-        inserts = inserts or [f"INSERT INTO c.db.{t} SELECT id, TRIM(host), CAST(num AS INT) FROM src WHERE TRIM(host) <> '';" for t in self.tables]
-        parts = [self.catalog(), "CREATE DATABASE IF NOT EXISTS c.db;\n"]
+        inserts = inserts or [f"INSERT INTO c.{self.db}.{t} SELECT id, TRIM(host), CAST(num AS INT) FROM src WHERE TRIM(host) <> '';" for t in self.tables]
+        parts = [self.catalog(), f"CREATE DATABASE IF NOT EXISTS c.{self.db};\n"]
         with_ = f" WITH ({self.properties})" if self.properties else ""
-        parts += [f"CREATE TABLE IF NOT EXISTS c.db.{t} ({self.columns}) PARTITIONED BY (host){with_};\n" for t in self.tables]
+        parts += [f"CREATE TABLE IF NOT EXISTS c.{self.db}.{t} ({self.columns}) PARTITIONED BY (host){with_};\n" for t in self.tables]
         parts.append(f"CREATE TEMPORARY TABLE src ({source_columns}) WITH ('connector'='kafka','topic'='{topic}','properties.bootstrap.servers'='{self.broker.address}',"
                      f"'properties.group.id'='{self.name}','scan.startup.mode'='{start}',{end}{source}'format'='json','json.ignore-parse-errors'='true');\n")
         options = {"pipeline.name": name or self.name, "execution.checkpointing.interval": interval, "frazil.state.dir": f"{self.dir}/state", "parallelism.default": "2"}
@@ -100,9 +101,9 @@ class Tables:
     def start(self, script, fault=None, env=None):
         return Job(self, script, fault, env)
 
-    def run(self, script, code=0, fault=None, timeout=90):
+    def run(self, script, code=0, fault=None, timeout=90, env=None):
         """Runs to the end; returns what it logged."""
-        j = self.start(script, fault)
+        j = self.start(script, fault, env)
         got = j.wait(timeout)
         require(got == code, f"exit code {got}, wanted {code}\n{j.text()[-4000:]}")
         return j.text()
@@ -113,14 +114,14 @@ class Tables:
         return [json.loads(l) for l in p.stdout.splitlines() if l.strip()]
 
     def ids(self, table="t"):
-        return [r["id"] for r in self.sql(f"SELECT id FROM c.db.{table}")]
+        return [r["id"] for r in self.sql(f"SELECT id FROM c.{self.db}.{table}")]
 
     def count(self, table="t"):
-        return self.sql(f"SELECT COUNT(*) AS n FROM c.db.{table}")[0]["n"]
+        return self.sql(f"SELECT COUNT(*) AS n FROM c.{self.db}.{table}")[0]["n"]
 
     def positions(self, table="t", pipeline=None):
         """{partition: next} of the pipeline, as the table's own metadata tells; {} when there is none."""
-        p = subprocess.run([BIN, "inspect", f"c.db.{table}", "-i", self.init(), "--format", "json"], capture_output=True, text=True)
+        p = subprocess.run([BIN, "inspect", f"c.{self.db}.{table}", "-i", self.init(), "--format", "json"], capture_output=True, text=True)
         out = {}
         for l in p.stdout.splitlines():
             j = json.loads(l)
@@ -130,7 +131,7 @@ class Tables:
         return out
 
     def audit(self, table="t", code=0):
-        p = subprocess.run([BIN, "audit", f"c.db.{table}", "-i", self.init(), "--files"], capture_output=True, text=True)
+        p = subprocess.run([BIN, "audit", f"c.{self.db}.{table}", "-i", self.init(), "--files"], capture_output=True, text=True)
         require(p.returncode == code, f"audit of {self.name}.{table} gives {p.returncode}:\n{p.stdout}{p.stderr}")
         return p.stdout
 
@@ -140,7 +141,7 @@ class Tables:
             from pyiceberg.catalog.sql import SqlCatalog
         except ImportError:
             return None
-        return SqlCatalog("c", uri=f"sqlite:///{self.dir}/catalog.db", warehouse=f"file://{self.warehouse}").load_table(f"db.{table}")
+        return SqlCatalog("c", uri=f"sqlite:///{self.dir}/catalog.db", warehouse=f"file://{self.warehouse}").load_table(f"{self.db}.{table}")
 
     def judge(self, want, table="t", audit=True):
         """The table holds the ids of want, each as often as it stands there; audit passes; no data file is live twice; PyIceberg counts the same."""

@@ -5,10 +5,11 @@
 
 It listens on 127.0.0.1 and prints a line of JSON with its ports, then a line for each request that it spoils, and the counts at the end. Requests pass
 byte for byte, Host and signature as the client sent them. Rules are set over HTTP at the control port: PUT /rules (a list, replaces all), GET /state,
-POST /down?listen=PORT&seconds=N. From Python: class Proxy.
+POST /down?listen=PORT&seconds=N, POST /release. From Python: class Proxy.
 
 A rule is an object. Which requests: "listen" (a route's port), and regular expressions "method", "path" (path and query; for PostgreSQL the texts of
-the statements sent together, as method PG), "target" (header X-Amz-Target), "body"; of those that match the "nth" (1) and the following, "times" in all (1; 0: without end).
+the statements sent together, as method PG), "target" (header X-Amz-Target), "body"; of those that match the "nth" (1) and the following, "times" in all (1; 0: without end);
+with "after": K only once rule number K (from 0) of the list has struck.
 What happens, "do":
     drop-answer    the service acts, the client's connection is reset
     reset          the connection is reset, the service sees nothing
@@ -17,7 +18,7 @@ What happens, "do":
     answer         "status", "answer" (the body), "type", "headers" (PostgreSQL: "sqlstate") instead of the service's answer, "when" before (default; it sees
                    nothing) or after it acted
     duplicate      the service gets it twice, one after the other ("together": true: at the same time); the client sees answer number "pick" (2)
-    hold           waits until a later request that matches "until" (an object like a rule's first part) was answered; "seconds" at most
+    hold           waits until a later request that matches "until" (an object like a rule's first part) was answered, or for POST /release; "seconds" at most
     late           the client's connection is reset at once, and the service gets the request when `hold` would end
     down           as reset, and for "seconds" no connection is taken on this route; "when": "after": the service acts first
     expire         refuses the credentials that the first such request came with as expired, "style" s3, json, rest-json or iceberg, until the client comes
@@ -59,7 +60,7 @@ class Request:
 
 
 class Rule:
-    KEYS = {"listen", "method", "path", "target", "body", "nth", "times", "do", "seconds", "when", "status", "type", "headers", "answer", "sqlstate", "together", "pick", "until", "style"}
+    KEYS = {"listen", "method", "path", "target", "body", "nth", "times", "after", "do", "seconds", "when", "status", "type", "headers", "answer", "sqlstate", "together", "pick", "until", "style"}
 
     def __init__(self, spec):
         unknown = set(spec) - self.KEYS
@@ -67,8 +68,8 @@ class Rule:
             raise ValueError(f"rule {spec}: unknown {sorted(unknown) or spec.get('do')}")
         self.spec, self.seen, self.hits, self.held = spec, 0, 0, None
 
-    def strikes(self, request):
-        if not request.matches(self.spec):
+    def strikes(self, request, rules):
+        if not request.matches(self.spec) or ("after" in self.spec and not rules[self.spec["after"]].hits):
             return False
         self.seen += 1
         first, times = self.spec.get("nth", 1), self.spec.get("times", 1)
@@ -407,14 +408,14 @@ class Spoiler:
 
     async def treat(self, route, client, request):
         self.requests += 1
-        rule = next((r for r in self.rules if r.strikes(request)), None)
+        rule = next((r for r in self.rules if r.strikes(request, self.rules)), None)
         if rule:
             self.say(rule.spec["do"], request, rule)
             out = await getattr(Act, rule.spec["do"].replace("-", "_"))(route, client, request, rule)
         else:
             out = await client.backend.exchange(request)
         for want, event in self.waits:
-            if request.matches(want) and not (rule and rule.spec["do"] in ("hold", "late", "reset")):
+            if not event.is_set() and request.matches(want) and not (rule and rule.spec["do"] in ("hold", "late", "reset")):
                 event.set()
         return out
 
@@ -444,6 +445,10 @@ class Spoiler:
             for r in self.routes:
                 if r.listen == int(query["listen"]):
                     r.down(float(query["seconds"]))
+            return 200, {}
+        if (method, path) == ("POST", "/release"):
+            for _, event in self.waits:
+                event.set()
             return 200, {}
         return 404, {"error": f"{method} {path}"}
 
@@ -492,6 +497,9 @@ class Proxy:
 
     def down(self, port, seconds):
         self.ask("POST", f"/down?listen={port}&seconds={seconds}")
+
+    def release(self):
+        self.ask("POST", "/release")
 
     def stop(self):
         """Returns what it printed."""

@@ -173,6 +173,19 @@ class Http(unittest.TestCase):
         t.join()
         self.assertEqual(self.paths(), ["/other", "/second", "/first"])
 
+    def test_hold_until_released(self):
+        self.proxy.rules({"path": "/first", "do": "drop-answer"}, {"path": "/second", "do": "hold", "after": 0})
+        self.ask(path="/second")
+        self.lost(path="/first")
+        t = threading.Thread(target=self.ask, kwargs={"path": "/second"})
+        t.start()
+        while self.proxy.hits() < 2:
+            time.sleep(0.01)
+        self.assertEqual(self.paths(), ["/second", "/first"])
+        self.proxy.release()
+        t.join()
+        self.assertEqual(self.paths(), ["/second", "/first", "/second"])
+
     def test_late(self):
         self.proxy.rules({"path": "/first", "do": "late", "until": {"path": "/second"}})
         self.lost(path="/first")
