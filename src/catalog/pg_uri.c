@@ -56,16 +56,21 @@ static const char *decode(fz_arena *a, fz_sv s, bool plus) {
 
 /* ---- properties of the JDBC driver ---- */
 
-/* Session settings in libpq's "options": blanks and backslashes of the value are escaped. */
-static void put_setting(pg_target *t, const char *name, const char *value) {
+/* libpq's "options" are added to those that are there. */
+static void add_options(pg_target *t, const char *value) {
     const char *before = pg_target_get(t, "options");
+    put(t, "options", before ? fz_arena_printf(t->a, "%s %s", before, value) : value);
+}
+
+/* A session setting among them: blanks and backslashes of the value are escaped. */
+static void put_setting(pg_target *t, const char *name, const char *value) {
     fz_buf b = {0};
-    fz_buf_printf(&b, "%s%s-c %s=", before ? before : "", before ? " " : "", name);
+    fz_buf_printf(&b, "-c %s=", name);
     for (; *value; value++) {
         if (*value == ' ' || *value == '\\') fz_buf_putc(&b, '\\');
         fz_buf_putc(&b, *value);
     }
-    put(t, "options", fz_buf_cstr(&b));
+    add_options(t, fz_buf_cstr(&b));
     fz_buf_free(&b);
 }
 
@@ -80,13 +85,14 @@ static fz_status put_seconds(const char *name, const char *value, int64_t *ms, f
 static fz_status map_property(pg_target *t, const char *name, const char *value, fz_error *err) {
     static const char *const same[][2] = {
         {"user", "user"}, {"password", "password"}, {"sslmode", "sslmode"}, {"sslrootcert", "sslrootcert"}, {"sslcert", "sslcert"}, {"sslkey", "sslkey"},
-        {"sslpassword", "sslpassword"}, {"ApplicationName", "application_name"}, {"options", "options"}, {"gssEncMode", "gssencmode"},
+        {"sslpassword", "sslpassword"}, {"ApplicationName", "application_name"}, {"gssEncMode", "gssencmode"},
         {"kerberosServerName", "krbsrvname"}, {"channelBinding", "channel_binding"}, {"service", "service"},
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         if (strcmp(name, same[i][0]) == 0) return put(t, same[i][1], value), FZ_OK;
     if (strcmp(name, "connectTimeout") == 0 || strcmp(name, "loginTimeout") == 0) return put_seconds(name, value, &t->connect_ms, err);
     if (strcmp(name, "socketTimeout") == 0) return put_seconds(name, value, &t->answer_ms, err);
+    if (strcmp(name, "options") == 0) return add_options(t, value), FZ_OK;
     if (strcmp(name, "ssl") == 0) {
         if (!pg_target_get(t, "sslmode") && (fz_ieq(value, "true") || !*value)) put(t, "sslmode", "verify-full");
     } else if (strcmp(name, "tcpKeepAlive") == 0) put(t, "keepalives", fz_ieq(value, "true") ? "1" : "0");
@@ -124,13 +130,14 @@ static fz_status take_property(pg_target *t, const char *name, const char *value
 
 static fz_status take_keyword(pg_target *t, const char *name, const char *value, fz_error *err) {
     static const char *const keywords[] = {
-        "user", "password", "dbname", "port", "passfile", "channel_binding", "options", "application_name", "fallback_application_name", "keepalives",
+        "user", "password", "dbname", "port", "passfile", "channel_binding", "application_name", "fallback_application_name", "keepalives",
         "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "gssencmode", "sslmode", "sslcompression", "sslcert", "sslkey",
         "sslpassword", "sslrootcert", "sslcrl", "sslcrldir", "sslsni", "requirepeer", "ssl_min_protocol_version", "ssl_max_protocol_version", "krbsrvname",
         "gsslib", "service", "target_session_attrs", "hostaddr",
     };
     if (strcmp(name, "connect_timeout") == 0) return put_seconds(name, value, &t->connect_ms, err);
     if (strcmp(name, "client_encoding") == 0 || strcmp(name, "requiressl") == 0) return cat_names_add(t->a, &t->ignored, name), FZ_OK;
+    if (strcmp(name, "options") == 0) return add_options(t, value), FZ_OK;
     if (strcmp(name, "host") == 0) {
         /* SQLAlchemy's several hosts: host=a:1&host=b:2 */
         const char *colon = value[0] == '/' ? NULL : strrchr(value, ':'), *hosts = pg_target_get(t, "host"), *ports = pg_target_get(t, "port");
@@ -143,10 +150,7 @@ static fz_status take_keyword(pg_target *t, const char *name, const char *value,
         return FZ_OK;
     }
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        if (strcmp(name, keywords[i]) == 0) {
-            if (strcmp(name, "options") == 0 && pg_target_get(t, "options")) value = fz_arena_printf(t->a, "%s %s", pg_target_get(t, "options"), value);
-            return put(t, name, value), FZ_OK;
-        }
+        if (strcmp(name, keywords[i]) == 0) return put(t, name, value), FZ_OK;
     fz_fail(err, FZ_USER, "catalog.option", "unknown parameter '%s' in the option 'uri'", name);
     return fz_hint(err, "postgresql:// URIs take libpq's connection parameters; the properties of the Java driver belong to jdbc:postgresql:// URIs");
 }
