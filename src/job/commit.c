@@ -27,6 +27,9 @@ typedef struct try_state {
 typedef enum { TABLE_AS_REMEMBERED, TABLE_HAS_IT, TABLE_ELSEWHERE } comparison;
 
 static comparison compare(const job_prepared *p, const job_lineage *l, fz_error *why) {
+#ifdef FRAZIL_TEST_BLIND /* a build for the commit matrix, which has to find out that nothing is compared */
+    return TABLE_AS_REMEMBERED;
+#endif
     if (l->commit_seen) return TABLE_HAS_IT;
     bool same = true, landed = p->n_ranges > 0;
     for (uint32_t i = 0; i < p->n_ranges; i++) {
