@@ -202,6 +202,7 @@ static job_commit_outcome run(try_state *t, fz_error *err) {
     for (;;) {
         comparison how = TABLE_AS_REMEMBERED;
         fz_status rc = attempt(t, &how, err);
+        rc = job_passing(rc, err);
         if (rc == FZ_OK && how == TABLE_ELSEWHERE) return COMMIT_REWIND;
         if (rc == FZ_OK && t->by_other) return COMMIT_BY_OTHER;
         if (rc == FZ_OK) {

@@ -134,6 +134,7 @@ static void wait_sink(job *j, job_sink *s, const fz_error *err) {
 static void resume_sink(job *j, job_sink *s, bool parked) {
     fz_error err;
     fz_status rc = job_sink_position(j, s, &err);
+    rc = job_passing(rc, &err);
     if (!parked) job_park(j);
     if (rc == FZ_OK) {
         s->status = SINK_RUNNING;
@@ -153,7 +154,8 @@ static void resume_sink(job *j, job_sink *s, bool parked) {
 }
 
 static void settle_failure(job *j, job_sink *s, const fz_error *err) {
-    bool passing = err->cls == FZ_RETRY || err->cls == FZ_CONFLICT;
+    fz_status cls = job_passing(err->cls, err);
+    bool passing = cls == FZ_RETRY || cls == FZ_CONFLICT;
     if (passing && s->can_rewind) wait_sink(j, s, err);
     else fail_sink(j, s, err);
 }

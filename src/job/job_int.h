@@ -143,6 +143,10 @@ struct job {
     fz_error error;
     bool unknown_outcome;
 };
+/* A permission that is missing while the job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row. At the start it refuses the job. */
+static inline fz_status job_passing(fz_status rc, const fz_error *e) {
+    return rc == FZ_USER && (strcmp(e->code, "file.permission") == 0 || strcmp(e->code, "catalog.denied") == 0) ? FZ_RETRY : rc;
+}
 static inline ice_io job_io(const job *j, const cat_table *t) { return (ice_io){t->io, j->io.read, j->io.write}; }
 
 /* start.c */
