@@ -103,6 +103,7 @@ typedef struct aws_request {
     const char *payload_sha256;    /* NULL: computed from the body (also of a file) */
     bool idempotent;               /* may be sent again after an unknown outcome */
     bool anonymous;                /* no signature */
+    bool error_in_200;             /* a 200 whose body is <Error> is an error (CompleteMultipartUpload, CopyObject); its status is taken as 500 then */
     int max_attempts;              /* 0: the session's (AWS_MAX_ATTEMPTS, profile's max_attempts, default 5) */
     int64_t timeout_ms;            /* of one attempt; 0: none but the stall limit */
     size_t max_answer;
@@ -115,7 +116,8 @@ typedef struct aws_answer {
     char error_message[512];
     char request_id[96];
     int attempts;
-    bool maybe_applied;            /* an attempt before the last had an unknown outcome: a conflict or "not found" now may be our own doing */
+    bool maybe_applied;            /* some attempt (or a sending of it that the transport repeated) had an unknown outcome: a conflict or "not found" now, or at
+                                    * the next call, may be our own doing */
 } aws_answer;
 
 /* Signs, sends, and tries again (full jitter back-off from 100 ms to 20 s; connect failures, throttling (429, 503 SlowDown, ThrottlingException...), and for

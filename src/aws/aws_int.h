@@ -25,6 +25,9 @@ void aws_send_state_free(aws_send_state *st);
 /* Implemented by aws_session.c. */
 aws_send_state *aws_session_send_state(aws_session *s);
 int aws_session_max_attempts(const aws_session *s); /* AWS_MAX_ATTEMPTS, the profile's max_attempts, else 5; at least 1 */
+const char *aws_session_proxy(const aws_session *s);          /* see net_request */
+int64_t aws_session_connect_timeout_ms(const aws_session *s); /* 0: net's default */
+int64_t aws_session_stall_timeout_ms(const aws_session *s);   /* 0: net's default */
 
 /* ---- time ---- */
 
