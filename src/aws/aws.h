@@ -53,6 +53,10 @@ fz_status aws_session_region(aws_session *s, const char **region, const char **s
 aws_provider *aws_session_provider(aws_session *s); /* the chain (or the assumed role over it); borrowed */
 const char *aws_session_profile(const aws_session *s);
 const net_tls *aws_session_tls(const aws_session *s); /* AWS_CA_BUNDLE, profile's ca_bundle, SSL_CERT_FILE */
+/* For net_request: option http-client.proxy-endpoint (NULL: the environment's), http-client.*.connection-timeout-ms and socket-timeout-ms (0: the defaults). */
+const char *aws_session_proxy(const aws_session *s);
+int64_t aws_session_connect_timeout_ms(const aws_session *s);
+int64_t aws_session_stall_timeout_ms(const aws_session *s);
 /* Base URL without a trailing slash of a service ("glue", "s3tables", "sts", "logs", "s3", ...): `given` (an option such as glue.endpoint) if not NULL, else
  * AWS_ENDPOINT_URL_<SERVICE>, AWS_ENDPOINT_URL, the profile's services section and endpoint_url, else https://<service>[-fips].<region>.<suffix of the
  * partition>, dual stack and FIPS as the options and AWS_USE_DUALSTACK_ENDPOINT / AWS_USE_FIPS_ENDPOINT say. custom (may be NULL): it was configured, not derived. */
@@ -86,8 +90,9 @@ void aws_sha256_add(aws_sha256 *h, const void *p, size_t n);
 void aws_sha256_hex_end(aws_sha256 *h, char out[65]); /* and starts anew */
 void aws_sha256_free(aws_sha256 *h);
 
-/* The token of AWS_MSK_IAM for SASL/OAUTHBEARER (base64url of a presigned kafka-cluster:Connect, 15 minutes); in a. *expires_ms: when. */
-fz_status aws_msk_token(aws_session *s, fz_arena *a, const char **token, int64_t *expires_ms, const char **principal, fz_error *err) FZ_MUST_USE;
+/* The token of AWS_MSK_IAM for SASL/OAUTHBEARER (base64url of a presigned kafka-cluster:Connect, 15 minutes); in a. region NULL: the session's.
+ * *expires_ms: when the token or its credentials do. *principal (may be NULL): whose credentials, for people. */
+fz_status aws_msk_token(aws_session *s, const char *region, fz_arena *a, const char **token, int64_t *expires_ms, const char **principal, fz_error *err) FZ_MUST_USE;
 
 /* ---- requests ---- */
 

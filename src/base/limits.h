@@ -10,4 +10,8 @@
 #define FZ_MAX_TEXT (64u << 20)            /* bytes of one text that a function (REPEAT, LPAD, ...) makes */
 #define FZ_MAX_DURATION_MS 3155760000000ll /* 100 years: nanoseconds of it, added to a clock, fit 64 bits */
 #define FZ_BATCH_ROWS 8192                 /* rows of a batch that sources aim at */
+#define FZ_MAX_AWS_FILE (1u << 20)         /* bytes of a profile, token or SSO cache file of AWS */
+#define FZ_MAX_AWS_SECTIONS 1000           /* sections of the profile files */
+#define FZ_MAX_AWS_PROPERTIES 1000         /* properties of one section, lines of one value */
+#define FZ_MAX_AWS_ANSWER (256u << 10)     /* bytes of an answer of a credential service or process */
 #endif
