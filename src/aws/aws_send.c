@@ -227,11 +227,13 @@ static bool body_is_error(const aws_answer *a) {
 }
 
 /* Did it work? S3 begins some answers with 200 before it knows. */
-static bool succeeded(const aws_send_run *run, aws_answer *a) {
+static bool succeeded(aws_send_run *run, aws_answer *a) {
     int status = a->http.status;
+    run->in_200 = false;
     if (status >= 400 || (status >= 300 && status != 304)) return false;
     if (!run->rq->error_in_200 || !body_is_error(a)) return true;
     a->http.status = 500;
+    run->in_200 = true;
     return false;
 }
 

@@ -22,6 +22,7 @@ typedef struct aws_send_run {
     int max_attempts, failures; /* attempts that count against max_attempts */
     int refreshed, moved;   /* new credentials and regions that were taken */
     bool clock_taken;
+    bool in_200;            /* the last error stood in a 200 */
 } aws_send_run;
 
 typedef enum { AWS_END, AWS_AGAIN_LATER, AWS_NEW_CREDENTIALS, AWS_SERVERS_CLOCK, AWS_OTHER_REGION } aws_next;

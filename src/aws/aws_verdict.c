@@ -94,7 +94,7 @@ static aws_verdict judge_status(const aws_send_run *run, const aws_answer *a) {
     }
     if (among(code, not_taken) || status == 408) return later(FZ_RETRY, "aws.unavailable");
     if (status == 501 || status == 505) return end(FZ_USER, "aws.request");
-    bool named = among(code, not_found) || among(code, conflict) || among(code, denied); /* a 200 that was an error has a code of its own */
+    bool named = run->in_200 && (among(code, not_found) || among(code, conflict) || among(code, denied));
     if ((status >= 500 && !named) || among(code, failed_inside)) return later(FZ_UNKNOWN, "aws.unknown");
     aws_verdict v = end(FZ_USER, "aws.denied");
     if (judge_signature(run, a, &v)) {
