@@ -23,7 +23,16 @@ fio *fio_ref(fio *io) {
 
 void fio_unref(fio *io) {
     if (!io || atomic_fetch_sub(&io->refs, 1) != 1) return;
+    aws_session_unref(io->aws);
     pthread_mutex_destroy(&io->lock);
     fz_arena_free(io->arena);
     fz_free(io);
+}
+
+fz_status fio_aws(fio *io, aws_session **out, fz_error *err) {
+    pthread_mutex_lock(&io->lock);
+    fz_status rc = io->aws ? FZ_OK : aws_session_new(io->options, io->n_options, &io->aws, err);
+    *out = io->aws;
+    pthread_mutex_unlock(&io->lock);
+    return rc;
 }
