@@ -36,6 +36,7 @@ typedef struct cat_ops {
     fz_status (*check_ident)(const cat_catalog *c, const cat_ident *id, fz_error *err);            /* names beyond cat_ident_check; may be NULL. id->name may be NULL */
 } cat_ops;
 extern const cat_ops cat_sql_ops, cat_hadoop_ops;
+extern const cat_ops cat_glue_ops;
 
 struct cat_catalog {
     fio *io;                     /* by the catalog's options */

@@ -37,9 +37,13 @@ static const fz_option options[] = {
     {"echo", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "it is a setting of SQLAlchemy"},
     {"pool_pre_ping", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "it is a setting of SQLAlchemy"},
     {"py-io-impl", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "the store follows from the scheme of a location"},
-    {"s3.*", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, ELSEWHERE},
-    {"client.*", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, ELSEWHERE},
-    {"glue.*", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, ELSEWHERE},
+    {"s3.*", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Settings of the S3 store.", NULL},
+    {"glue.id", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Glue: id of the Data Catalog, when it is not the account's own.", NULL},
+    {"glue.endpoint", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Glue: URL of another endpoint than AWS's.", NULL},
+    {"glue.skip-archive", FZ_OPT_BOOL, FZ_OPT_USED, "true", NULL, "Glue: keeps no old version of the table's entry at each commit.", NULL},
+    {"glue.skip-name-validation", FZ_OPT_BOOL, FZ_OPT_USED, "false", NULL, "Glue: takes names with other characters than lower-case letters, digits and underscores.", NULL},
+    {"glue.lakeformation-enabled", FZ_OPT_BOOL, FZ_OPT_USED, "false", NULL, "Glue: 'true' (credentials vended by Lake Formation) is refused; grants count without it.", NULL},
+    {"glue.account-id", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "it serves credentials that Lake Formation vends"},
     {"rest.*", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, ELSEWHERE},
     {NULL, FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, NULL, NULL},
 };
@@ -50,14 +54,14 @@ const char *cat_option(const cat_catalog *c, const char *key) {
     return v ? v : fz_option_find(options, key)->dflt;
 }
 
-#define HERE "this build has 'sql' (SQLite, PostgreSQL) and 'hadoop' (local files)"
+#define HERE "this build has 'sql' (SQLite), 'hadoop' (local files), 'glue' and 's3tables'"
 
 /* What names a kind of catalog, by short name and by Java class. ops NULL: known, but not in this build. */
 static const struct kind { const char *name, *impl; const cat_ops *ops; } kinds[] = {
     {"sql", NULL, &cat_sql_ops},
     {"jdbc", "org.apache.iceberg.jdbc.JdbcCatalog", &cat_sql_ops},
     {"hadoop", "org.apache.iceberg.hadoop.HadoopCatalog", &cat_hadoop_ops},
-    {"glue", "org.apache.iceberg.aws.glue.GlueCatalog", NULL},
+    {"glue", "org.apache.iceberg.aws.glue.GlueCatalog", &cat_glue_ops},
     {"rest", "org.apache.iceberg.rest.RESTCatalog", NULL},
     {"s3tables", "software.amazon.s3tables.iceberg.S3TablesCatalog", NULL},
     {"hive", "org.apache.iceberg.hive.HiveCatalog", NULL},
@@ -102,16 +106,30 @@ static fz_status choose_kind(cat_catalog *c, fz_error *err) {
     return fz_hint(err, HERE);
 }
 
+/* Options of one service are idle in the catalogs of others. */
+static bool of_another(const cat_catalog *c, const char *key) {
+    static const char *const services[] = {"glue.", "s3tables.", "rest."};
+    for (size_t i = 0; i < sizeof services / sizeof *services; i++)
+        if (fz_starts(key, services[i])) return strncmp(services[i], c->ops->type, strlen(c->ops->type)) != 0 || services[i][strlen(c->ops->type)] != '.';
+    return false;
+}
+
 static fz_status check_names(cat_catalog *c, fz_error *err) {
     for (size_t i = 0; i < c->n_options; i++) {
         const fz_pair *p = &c->options[i];
         const fz_option *o = fz_option_find(options, p->key);
+        if (!o) o = fz_option_find(aws_options(), p->key);
         if (!o) {
             bad(err, p, "unknown catalog option '%s'", p->key);
             const char *near = fz_option_nearest(options, p->key);
+            if (!near) near = fz_option_nearest(aws_options(), p->key);
             return near ? fz_hint(err, "did you mean '%s'?", near) : FZ_USER;
         }
-        if (o->state == FZ_OPT_NO_MEANING) {
+        if (o->state == FZ_OPT_REFUSED) {
+            bad(err, p, "the catalog option '%s' cannot be honoured", p->key);
+            return fz_hint(err, "%s", o->why);
+        }
+        if (o->state == FZ_OPT_NO_MEANING || of_another(c, p->key)) {
             cat_names_add(c->arena, &c->ignored, p->key);
             continue;
         }

@@ -184,9 +184,9 @@ static void test_options(void **state) {
         {{{"catalog-type", "sql", 0, 0}, wh}, "catalog.option", "no option 'type'"},
         {{{"type", "hive", 3, 4}, wh}, "catalog.option", "'hive'"},
         {{{"type", "iceberg", 0, 0}, wh}, "catalog.option", "catalog-type"},
-        {{{"type", "iceberg", 0, 0}, {"catalog-type", "glue", 2, 5}, wh}, "catalog.not-in-this-build", "glue"},
+        {{{"type", "iceberg", 0, 0}, {"catalog-type", "hive", 2, 5}, wh}, "catalog.not-in-this-build", "hive"},
         {{{"type", "iceberg", 0, 0}, {"catalog-type", "rest", 0, 0}, wh}, "catalog.not-in-this-build", "rest"},
-        {{{"type", "iceberg", 0, 0}, {"catalog-impl", "org.apache.iceberg.aws.glue.GlueCatalog", 0, 0}, wh}, "catalog.not-in-this-build", "glue"},
+        {{{"type", "iceberg", 0, 0}, {"catalog-impl", "org.apache.iceberg.nessie.NessieCatalog", 0, 0}, wh}, "catalog.not-in-this-build", "nessie"},
         {{{"type", "iceberg", 0, 0}, {"catalog-impl", "com.example.Cat", 0, 0}, wh}, "catalog.option", "com.example.Cat"},
         {{{"type", "iceberg", 0, 0}, {"catalog-type", "sqll", 0, 0}, wh}, "catalog.option", "sqll"},
         {{{"type", "iceberg", 0, 0}, {"catalog-type", "sql", 0, 0}, {"catalog-impl", "org.apache.iceberg.jdbc.JdbcCatalog", 0, 0}}, "catalog.option", "both"},
@@ -207,10 +207,10 @@ static void test_known_options(void **state) {
     (void)state;
     cat_catalog *c;
     const fz_pair more[] = {{.key = "io-impl", .value = "x"}, {.key = "cache-enabled", .value = "false"}, {.key = "clients", .value = "5"}, {.key = "property-version", .value = "1"},
-                            {.key = "s3.endpoint", .value = "http://x"}, {.key = "table-default.a", .value = "1"}, {.key = "table-default.b", .value = "1"}, {.key = "table-override.c", .value = "3"},
+                            {.key = "glue.id", .value = "1"}, {.key = "table-default.a", .value = "1"}, {.key = "table-default.b", .value = "1"}, {.key = "table-override.c", .value = "3"},
                             {.key = "base-namespace", .value = "x.y"}, {.key = "default-database", .value = "d"}};
     OK(try_open("hadoop", "lake", more, 10, &c));
-    assert_string_equal(joined(cat_ignored_options(c)), "io-impl cache-enabled clients property-version s3.endpoint ");
+    assert_string_equal(joined(cat_ignored_options(c)), "io-impl cache-enabled clients property-version glue.id ");
     assert_string_equal(cat_default_database(c), "d");
     assert_string_equal(cat_name(c), "lake");
     assert_string_equal(cat_type(c), "hadoop");
