@@ -1,5 +1,6 @@
 /* Dispatch: which store a location belongs to, and the calls that are the same for all of them. See fileio.h. */
 #include "fileio/fileio_int.h"
+#include "fileio/s3_int.h"
 #include <errno.h>
 
 fz_status fio_errno(fz_error *err, int e, const char *what, const char *path) {
@@ -39,9 +40,13 @@ const char *fio_local_path(const char *location) {
 }
 
 fz_status fio_resolve(fio *io, const char *location, const fio_store **store, const char **key, fz_error *err) {
-    (void)io;
+    fz_sv bucket;
     if ((*key = fio_local_path(location))) return *store = &fio_local, FZ_OK;
     if (fz_starts(location, "mem://")) return *key = location, *store = &fio_mem, FZ_OK;
+    if (s3_split(location, &bucket, key)) {
+        if (!io) return fz_fail(err, FZ_USER, "file.scheme", "'%s': S3 can only be reached where its options are known, through a catalog", location);
+        return *key = location, *store = &fio_s3_store, FZ_OK;
+    }
     const char *colon = strchr(location, ':');
     if (fz_starts(location, "file:")) return fz_fail(err, FZ_USER, "file.scheme", "'%s' names a file on another host or a relative path", location);
     if (!colon) {
@@ -49,10 +54,10 @@ fz_status fio_resolve(fio *io, const char *location, const fio_store **store, co
         return fz_hint(err, "write /dir/file or file:///dir/file");
     }
     fz_fail(err, FZ_USER, "file.scheme", "no store for the scheme '%.*s' in this build: '%s'", (int)(colon - location), location, location);
-    return fz_hint(err, "local files work: file:///dir/file");
+    return fz_hint(err, "local files (file:///dir/file) and S3 (s3://bucket/key) work");
 }
 
-size_t fio_name_max(const char *location) { return fio_local_path(location) ? 255 : 0; }
+size_t fio_name_max(const char *location) { return fio_local_path(location) ? 255 : s3_root_len(location) ? 200 : 0; }
 
 char *fio_join(fz_arena *a, const char *location, const char *name) {
     size_t n = strlen(location);
@@ -111,4 +116,41 @@ fz_status fio_list_dirs(fio *io, const char *prefix, fio_child_fn fn, void *cx, 
 fz_status fio_delete_tree(fio *io, const char *location, fz_error *err) {
     WITH_STORE(io, location);
     return st->remove_tree(io, key, err);
+}
+
+fz_status fio_delete_many(fio *io, const char *const *locations, size_t n, fz_error *err) {
+    const char **remote = fz_malloc((n + 1) * sizeof *remote);
+    size_t m = 0;
+    fz_status rc = FZ_OK;
+    fz_error e;
+    for (size_t i = 0; i < n; i++) {
+        if (s3_root_len(locations[i])) {
+            remote[m++] = locations[i];
+            continue;
+        }
+        fz_status one = fio_delete(io, locations[i], &e);
+        if (one != FZ_OK && rc == FZ_OK) {
+            rc = one;
+            if (err) *err = e;
+        }
+    }
+    s3_store *s;
+    if (m > 0) {
+        fz_status all = io ? fio_s3(io, &s, &e) : fz_fail(&e, FZ_USER, "file.scheme", "'%s': S3 can only be reached where its options are known, through a catalog", remote[0]);
+        if (all == FZ_OK) all = s3_delete_many(s, remote, m, &e);
+        if (all != FZ_OK && rc == FZ_OK) {
+            rc = all;
+            if (err) *err = e;
+        }
+    }
+    fz_free(remote);
+    return rc;
+}
+
+fz_status fio_abort_uploads(fio *io, const char *location, int64_t begun_before_ms, size_t *n, fz_error *err) {
+    s3_store *s;
+    *n = 0;
+    if (!s3_root_len(location)) return FZ_OK;
+    FZ_TRY(fio_s3(io, &s, err));
+    return s3_sweep(s, location, begun_before_ms, n, err);
 }

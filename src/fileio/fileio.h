@@ -1,18 +1,22 @@
 /* Stores: where objects live: local files, S3, and memory (for tests).
  *
  * Invariants
- *  1. A location is a URI or an absolute path: "file:///a/b", "file:/a/b", "/a/b", "mem://x/y". It is kept as given in all that
- *     is written into tables; only this room maps it to a path, byte for byte, never folding "//" or "..".
+ *  1. A location is a URI or an absolute path: "file:///a/b", "file:/a/b", "/a/b", "mem://x/y", "s3://bucket/a/b" (s3a, s3n and s3p mean the same). It is
+ *     kept as given in all that is written into tables; only this room maps it to a path or key, byte for byte, never folding "//" or "..". A key of S3 is
+ *     its location without scheme, bucket and one slash; "%", "+" and ".." in it are characters like any other.
  *  2. An object is visible only when it is whole and durable. Local writes go to a hidden temporary name beside the target,
- *     fsync, rename (or link for if-absent), fsync of the directory.
+ *     fsync, rename (or link for if-absent), fsync of the directory. On S3 an object appears whole, with its PUT or the end of its multipart upload.
  *  3. No call leaves a temporary behind on failure when it can help it; left-overs of a killed process begin with ".frazil-".
- *  4. Nothing here deletes unless told to, one object a call.
+ *     On S3 that can be parts of an upload: a bucket that frazil writes to should have a lifecycle rule AbortIncompleteMultipartUpload (a few days).
+ *  4. Nothing here deletes unless told to. Buckets of S3 Tables know no deletes: there fio_delete is FZ_OK and leaves the object to S3 Tables' own removal.
  *  5. FZ_OK of a call that writes means durable: the bytes, the name, and the names of all directories above it.
  * Errors: RETRY for I/O that may pass (EIO, ENOSPC, EROFS, EMFILE, EDQUOT, time-outs), FATAL for what will not; CONFLICT
  *         ("file.exists") for put-if-absent on an existing object; USER "file.not-found" for what is not there, "file.permission",
- *         "file.name-too-long", "file.scheme" (a location of a store that this build does not have).
+ *         "file.name-too-long", "file.scheme" (a location of a store that this build does not have); of S3: USER "file.no-bucket", "file.bucket", "file.access-point",
+ *         "file.kms", "file.unsupported", "file.request", "file.no-conditional-writes", RETRY "aws.unavailable", "aws.throttled", and those of aws.h.
  * Tests: the fault points file.write and file.fsync, and FRAZIL_STORE_SEED=SEED[:PERMILLE], which lets that share of all writes,
- *         fsyncs and renames of the local store fail with EIO or ENOSPC (the n-th call of a process always in the same way).
+ *         fsyncs and renames of the local store fail with EIO or ENOSPC, and of all requests to S3 before they are sent (the n-th call of a process always in
+ *         the same way).
  * Threads: any; a fio_writer and a fio_batch belong to one thread at a time.
  */
 #ifndef FIO_FILEIO_H
@@ -40,11 +44,13 @@ fz_status fio_read_range(fio *io, const char *location, uint64_t from, size_t n,
 fz_status fio_size(fio *io, const char *location, uint64_t *size, fz_error *err) FZ_MUST_USE;
 fz_status fio_exists(fio *io, const char *location, bool *out, fz_error *err) FZ_MUST_USE;
 fz_status fio_put(fio *io, const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;           /* replaces */
-/* CONFLICT if there. UNKNOWN ("file.unknown"): the object is there, but whether it would survive a crash could not be learned. */
+/* CONFLICT if there. UNKNOWN ("file.unknown"): whether it was created (S3), or whether it would survive a crash (local files), could not be learned. */
 fz_status fio_put_if_absent(fio *io, const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;
 fz_status fio_delete(fio *io, const char *location, fz_error *err) FZ_MUST_USE;                                 /* not there: FZ_OK */
+/* All are tried, in batches where the store has them; not there: FZ_OK. err is that of the first that failed, with the count of the others in its detail. */
+fz_status fio_delete_many(fio *io, const char *const *locations, size_t n, fz_error *err) FZ_MUST_USE;
 /* Calls fn for each object under the prefix (a directory), recursively, in no order; fn returns false to stop. Temporaries are
- * not listed. A prefix that is not there: FZ_OK and no call. */
+ * not listed, nor are empty objects of S3 whose key ends with a slash. A prefix that is not there: FZ_OK and no call. */
 typedef bool (*fio_list_fn)(void *cx, const char *location, uint64_t size, int64_t mtime_ms);
 fz_status fio_list(fio *io, const char *prefix, fio_list_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 /* Names of the direct children that are directories (namespaces and tables of a filesystem catalog). */
@@ -57,7 +63,11 @@ fz_status fio_dir_make(const char *location, fz_error *err) FZ_MUST_USE;      /*
 fz_status fio_dir_exists(const char *location, bool *out, fz_error *err) FZ_MUST_USE;
 fz_status fio_dir_remove(const char *location, fz_error *err) FZ_MUST_USE;    /* USER "file.not-empty" */
 
-/* Streaming writes of one object; holds no file descriptor between calls (30,000 may be open at once). */
+/* Unfinished multipart uploads of S3 under a location's key (a prefix) that began before a time: aborted; *n: how many. Elsewhere FZ_OK and 0. */
+fz_status fio_abort_uploads(fio *io, const char *location, int64_t begun_before_ms, size_t *n, fz_error *err) FZ_MUST_USE;
+
+/* Streaming writes of one object; holds no file descriptor between calls (30,000 may be open at once). At most 256 KiB are in memory: what is more goes to
+ * a temporary beside the target, for S3 to a staging file (s3.staging-dir), from which full parts are uploaded while the object still grows. */
 typedef struct fio_writer fio_writer;
 fz_status fio_writer_open(fio *io, const char *location, fio_writer **out, fz_error *err) FZ_MUST_USE;
 /* Takes all of p or, on failure, nothing of it: the same call may be made again. */
@@ -69,8 +79,9 @@ size_t fio_writer_memory(const fio_writer *w); /* bytes held, for a budget */
 fz_status fio_writer_flush(fio_writer *w, fz_error *err) FZ_MUST_USE; /* gives them to the temporary file */
 
 /* Many objects made durable together (the files of a checkpoint): far cheaper than one by one, since a file system that
- * journals commits once for all. Nothing is visible before fio_batch_sync; FZ_OK of it means that everything is durable. On its
- * failure no object of the batch is left (when that can be helped), and the batch is empty again. */
+ * journals commits once for all, and S3 is asked for many at a time. FZ_OK of fio_batch_sync means that everything is durable; before it no file is visible,
+ * while objects of S3 appear one by one as a pool of threads uploads them. fio_writer_finish_in waits when too much is under way, and fails once an
+ * object of the batch has failed. On failure of fio_batch_sync no object of the batch is left (when that can be helped), and the batch is empty again. */
 typedef struct fio_batch fio_batch;
 fio_batch *fio_batch_new(void);
 void fio_batch_free(fio_batch *b); /* drops what was not synced; NULL is allowed */
@@ -80,7 +91,8 @@ fz_status fio_batch_sync(fio_batch *b, fz_error *err) FZ_MUST_USE;
 
 /* Joins a location and a relative name with exactly one slash. */
 char *fio_join(fz_arena *a, const char *location, const char *name);
-/* The longest name that one component of a location may have, in bytes (255 for local files); 0: no such limit. */
+/* The longest name that one component of a location may have, in bytes (255 for local files; 200 on S3, so that a few together stay
+ * below the 1024 bytes of a key); 0: no such limit. */
 size_t fio_name_max(const char *location);
 /* The local path of a file location (points into it); NULL for other schemes. */
 const char *fio_local_path(const char *location);

@@ -25,8 +25,9 @@ typedef struct fio_store {
     /* Everything is in the buffer or spilled. batch NULL: make it durable and visible now; else leave that to the batch. */
     fz_status (*finish)(fio_writer *w, fio_batch *batch, fz_error *err);
     void (*abort)(fio_writer *w); /* removes what was spilled */
+    size_t (*memory)(const fio_writer *w); /* bytes held beside the buffer; NULL: none */
 } fio_store;
-extern const fio_store fio_local, fio_mem;
+extern const fio_store fio_local, fio_mem, fio_s3_store;
 
 struct fio {
     atomic_uint refs;
@@ -36,6 +37,7 @@ struct fio {
     pthread_mutex_t lock;     /* over what is made at first use */
     aws_session *aws;
     aws_provider *provider;   /* NULL: the options' or the session's */
+    struct s3_store *s3;
 };
 
 struct fio_writer {
@@ -46,12 +48,15 @@ struct fio_writer {
     size_t len, cap;
     uint64_t written; /* bytes spilled */
     uint64_t tag;     /* makes the temporary's name */
+    struct s3_upload *upload; /* S3: what was spilled */
 };
 
 typedef struct fio_pending { char *path; uint64_t tag; } fio_pending;
-struct fio_batch { fio_pending *v; size_t n, cap; };
+struct fio_batch { fio_pending *v; size_t n, cap; struct s3_batch *s3; }; /* v: local files; s3: NULL until an object of S3 is added */
 
 fz_status fio_resolve(fio *io, const char *location, const fio_store **store, const char **key, fz_error *err) FZ_MUST_USE;
+/* The S3 store of a handle, made at the first call. USER "file.scheme" for NULL. */
+fz_status fio_s3(fio *io, struct s3_store **out, fz_error *err) FZ_MUST_USE;
 /* Class and code of an errno; the message names what was done and the path. */
 fz_status fio_errno(fz_error *err, int e, const char *what, const char *path);
 
@@ -59,6 +64,8 @@ fz_status fio_errno(fz_error *err, int e, const char *what, const char *path);
 int fio_dirs_make(const char *file_path);                         /* the directories above a file; 0 or errno */
 fz_status fio_dirs_sync(const char *const *file_paths, size_t n, fz_error *err) FZ_MUST_USE; /* n >= 1 */
 
+/* The errno that a call of a store shall pretend, or 0: a fault point that is armed (NULL: none), or a draw from FRAZIL_STORE_SEED. */
+int fio_io_injected(const char *point);
 /* local_io.c: system calls with faults in between and EINTR out of the way; 0 or errno. */
 int fio_io_write(int fd, const void *p, size_t n, uint64_t at);
 int fio_io_fsync(int fd);

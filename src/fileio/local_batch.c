@@ -6,6 +6,7 @@
  * contents and once for the names, instead of twice a file.
  */
 #include "fileio/fileio_int.h"
+#include "fileio/s3_int.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ void fio_batch_free(fio_batch *b) {
     if (!b) return;
     remove_temps(b->v, b->n);
     empty(b);
+    s3_batch_free(b->s3);
     fz_free(b->v);
     fz_free(b);
 }
@@ -83,7 +85,10 @@ fz_status fio_local_replace(const fio_pending *p, fz_error *err) {
 }
 
 fz_status fio_batch_sync(fio_batch *b, fz_error *err) {
-    fz_status rc = fio_local_publish(b->v, b->n, err);
+    fz_status rc = s3_batch_wait(b->s3, err);
+    if (rc != FZ_OK) remove_temps(b->v, b->n);
+    else if ((rc = fio_local_publish(b->v, b->n, err)) != FZ_OK) s3_batch_drop(b->s3);
+    else s3_batch_done(b->s3);
     empty(b);
     return rc;
 }

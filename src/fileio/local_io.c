@@ -27,7 +27,7 @@ static void read_seed(void) {
 }
 
 /* The errno that this call shall pretend, or 0. */
-static int injected(const char *point) {
+int fio_io_injected(const char *point) {
     if (point) switch (fz_fault(point)) {
         case FZ_FAULT_NONE: break;
         case FZ_FAULT_ENOSPC: return ENOSPC;
@@ -44,7 +44,7 @@ static int injected(const char *point) {
 }
 
 int fio_io_write(int fd, const void *p, size_t n, uint64_t at) {
-    int e = injected("file.write");
+    int e = fio_io_injected("file.write");
     /* An injected failure leaves half of the bytes behind, as a full disk does. */
     size_t want = e ? n / 2 : n;
     for (size_t done = 0; done < want;) {
@@ -58,7 +58,7 @@ int fio_io_write(int fd, const void *p, size_t n, uint64_t at) {
 }
 
 int fio_io_fsync(int fd) {
-    int e = injected("file.fsync");
+    int e = fio_io_injected("file.fsync");
     if (e) return e;
     while (fsync(fd) != 0)
         if (errno != EINTR) return errno == EINVAL ? 0 : errno; /* EINVAL: this file system has no fsync for such a thing */
@@ -66,7 +66,7 @@ int fio_io_fsync(int fd) {
 }
 
 int fio_io_rename(const char *from, const char *to) {
-    int e = injected(NULL);
+    int e = fio_io_injected(NULL);
     if (e) return e;
     return rename(from, to) == 0 ? 0 : errno;
 }

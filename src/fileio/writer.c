@@ -74,4 +74,4 @@ void fio_writer_abort(fio_writer *w) {
     release(w);
 }
 
-size_t fio_writer_memory(const fio_writer *w) { return sizeof *w + w->cap + strlen(w->key) + 1; }
+size_t fio_writer_memory(const fio_writer *w) { return sizeof *w + w->cap + strlen(w->key) + 1 + (w->store->memory ? w->store->memory(w) : 0); }
