@@ -146,8 +146,8 @@ static fz_status missing(const resolver *r, const char *profile, fz_arena *a) {
     const char *names = aws_profiles_names(r->p, a);
     fz_fail(r->err, FZ_USER, "aws.credentials", "profile '%s' (%s) is in neither %s nor %s", profile, s->profile_from, s->config_path ? s->config_path : "(no config file)",
             s->credentials_path ? s->credentials_path : "(no credentials file)");
-    fz_detail(r->err, "%s%s%s", aws_profiles_note(r->p), *aws_profiles_note(r->p) && *names ? "; " : "", *names ? names : "");
-    return fz_hint(r->err, "%s%s%s; in the config file a profile begins with [profile %.60s]", *names ? "profiles that are there: " : "there are no profiles at all", names, "", profile);
+    fz_detail(r->err, "%s", aws_profiles_note(r->p));
+    return fz_hint(r->err, "%s%s; in the config file a profile begins with [profile %.60s]", *names ? "profiles that are there: " : "there are no profiles at all", names, profile);
 }
 
 fz_status aws_link_profile(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) {
