@@ -30,6 +30,7 @@ python() { bash "$READERS" python "$@"; }
 
 part manifests python test/interop/manifest_check.py "$TOOLS/manifest_tool"
 part catalog python test/interop/catalog_pyiceberg.py "$TOOLS/catalog_tool"
+part catalog-postgres bash test/interop/postgres.sh "$TOOLS/catalog_tool" "$FRAZIL_TEST_DIR/postgres"
 part parquet python test/interop/parquet_roundtrip.py "$TOOLS/parquet_write" "$FRAZIL_TEST_DIR/parquet"
 part append python test/interop/append.py
 if [ -n "${FRAZIL_INTEROP_VERIFY:-}" ]; then

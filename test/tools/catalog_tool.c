@@ -1,5 +1,5 @@
 /* The catalog room by hand, for scripts that let strangers work on the same catalog.
- *   catalog_tool TYPE URI WAREHOUSE NAME COMMAND...        URI is '-' for a hadoop catalog
+ *   catalog_tool [-o KEY=VALUE]... TYPE URI WAREHOUSE NAME COMMAND...        URI is '-' for a hadoop catalog; -o: further options of it
  *     create DB TABLE        makes the database if need be, and a table (id BIGINT NOT NULL, name STRING)
  *     set DB TABLE KEY VALUE one commit, tried again on conflicts; prints the new metadata location
  *     show DB TABLE          metadata location, uuid, location, then the table's properties
@@ -76,12 +76,20 @@ static void list(cat_catalog *c, const char *db) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 6) return fprintf(stderr, "usage: catalog_tool TYPE URI WAREHOUSE NAME COMMAND...\n"), 2;
+    fz_pair o[12] = {{.key = "type", .value = "iceberg"}};
+    size_t n = 1;
     a = fz_arena_new();
-    fz_pair o[4] = {{.key = "type", .value = "iceberg"}, {.key = "catalog-type", .value = argv[1]}, {.key = "warehouse", .value = argv[3]}, {.key = "uri", .value = argv[2]}};
+    for (; argc > 2 && strcmp(argv[1], "-o") == 0 && strchr(argv[2], '=') && n < 9; argc -= 2, argv += 2) {
+        const char *eq = strchr(argv[2], '=');
+        o[n++] = (fz_pair){.key = fz_arena_strndup(a, argv[2], (size_t)(eq - argv[2])), .value = eq + 1};
+    }
+    if (argc < 6) return fprintf(stderr, "usage: catalog_tool [-o KEY=VALUE]... TYPE URI WAREHOUSE NAME COMMAND...\n"), 2;
+    o[n++] = (fz_pair){.key = "catalog-type", .value = argv[1]};
+    o[n++] = (fz_pair){.key = "warehouse", .value = argv[3]};
+    if (strcmp(argv[2], "-") != 0) o[n++] = (fz_pair){.key = "uri", .value = argv[2]};
     cat_catalog *c;
     must(fz_fault_init(&err));
-    must(cat_open(argv[4], o, strcmp(argv[2], "-") == 0 ? 3 : 4, NULL, &c, &err));
+    must(cat_open(argv[4], o, n, NULL, &c, &err));
     const char *cmd = argv[5], *db = argc > 6 ? argv[6] : NULL;
     cat_ident id = db && argc > 7 ? cat_ident_of(c, a, db, argv[7]) : (cat_ident){0};
     if (strcmp(cmd, "list") == 0) list(c, db);

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# interop/postgres.sh TOOL DIR [CASE...]: catalog_postgres.py with a PostgreSQL server of its own in DIR; drivers for Java and Python come once.
+. "$(dirname "$0")/../peers/lib.sh"
+HERE=$(cd "$(dirname "$0")" && pwd)
+[ $# -ge 2 ] || help
+tool=$(realpath "$1") dir=$2
+shift 2
+bash "$PEERS/readers.sh" up
+fetch_jdbc() { maven org.postgresql:postgresql:42.7.13; }
+fetch_psycopg() { python3 -m pip install --quiet --target lib psycopg2-binary==2.9.13; }
+cached postgres-jdbc fetch_jdbc
+cached postgres-psycopg fetch_psycopg
+bash "$PEERS/postgres.sh" up "$dir" "${FRAZIL_POSTGRES_PORT:-25432}"
+trap 'bash "$PEERS/postgres.sh" down "$dir"' EXIT
+CLASSPATH="$CACHE/iceberg-java-1.10.1/*:$CACHE/postgres-jdbc/*"
+mkdir -p "$dir/classes"
+javac -nowarn -proc:none -cp "$CLASSPATH" -d "$dir/classes" "$HERE/CatalogShared.java"
+export CLASSPATH="$dir/classes:$CLASSPATH"
+PYTHONPATH=$CACHE/postgres-psycopg/lib:$HERE/../tools bash "$PEERS/readers.sh" python "$HERE/catalog_postgres.py" "$tool" "$dir" "$@"
