@@ -46,8 +46,8 @@ static fz_status fail_time(const net_failure *f, fz_error *err) {
     if (f->sent && f->stalled)
         return fz_fail(err, FZ_UNKNOWN, "net.timeout", "%s: no byte came or went for %lld ms", f->where, (long long)f->stall_ms);
     if (f->sent) return fz_fail(err, FZ_UNKNOWN, "net.timeout", "%s: no whole answer within %lld ms", f->where, (long long)f->timeout_ms);
-    curl_off_t connected = 0;
-    curl_easy_getinfo(f->curl, CURLINFO_CONNECT_TIME_T, &connected);
+    long connected = 0; /* the local port: known once the TCP connection stands */
+    curl_easy_getinfo(f->curl, CURLINFO_LOCAL_PORT, &connected);
     int64_t limit = f->timeout_ms > 0 && f->timeout_ms < f->connect_ms ? f->timeout_ms : f->connect_ms;
     if (connected > 0 && strcmp(f->scheme, "https") == 0)
         return fz_fail(err, FZ_RETRY, "net.tls", "%s: connected, but the TLS handshake was not done within %lld ms", f->where, (long long)limit);

@@ -71,7 +71,8 @@ static const char *parse_authority(const char *p, const char *end, fz_arena *a, 
         host_end = memchr(p, ']', (size_t)(end - p));
         if (!host_end) return "the bracket of the IPv6 address is not closed";
         out->host = fz_arena_strndup(a, p + 1, (size_t)(host_end - p - 1));
-        if (strspn(out->host, "0123456789abcdefABCDEF:.%") != strlen(out->host)) return "the address in brackets is not IPv6";
+        size_t digits = strspn(out->host, "0123456789abcdefABCDEF:."); /* a zone may follow: %25eth0 */
+        if (!memchr(out->host, ':', digits) || (out->host[digits] && out->host[digits] != '%')) return "the address in brackets is not IPv6";
         host_end++;
     } else {
         host_end = memchr(p, ':', (size_t)(end - p));
