@@ -23,8 +23,8 @@ typedef struct cat_ops {
      * definite failure no file of this call is left. */
     fz_status (*swap)(cat_catalog *c, const cat_ident *id, const cat_table *base, const ice_metadata *m, fz_arena *a, const char **location, fz_error *err);
     fz_status (*drop_table)(cat_catalog *c, const cat_ident *id, bool purge, fz_error *err); /* after what a purge needs has been read */
-    /* Catalogs that write the metadata themselves (or choose its place) have these in place of find and swap, which are then NULL but for find where it can say
-     * that a table exists. Statuses as in catalog.h; names are checked, the fault points commit.metadata and commit.swap are theirs. */
+    /* Catalogs that write the metadata themselves (or choose its place) have these, or some of them, in place of find and swap, which may then be NULL; exists may be
+     * NULL where find is not. Statuses as in catalog.h; names are checked, the fault points commit.metadata and commit.swap are theirs. */
     fz_status (*load)(cat_catalog *c, const cat_ident *id, cat_table **out, fz_error *err);       /* USER catalog.table-not-found */
     fz_status (*exists)(cat_catalog *c, const cat_ident *id, bool *out, fz_error *err);
     fz_status (*create)(cat_catalog *c, const cat_ident *id, const ice_metadata *first, cat_table **out, fz_error *err);
@@ -36,7 +36,7 @@ typedef struct cat_ops {
     fz_status (*check_ident)(const cat_catalog *c, const cat_ident *id, fz_error *err);            /* names beyond cat_ident_check; may be NULL. id->name may be NULL */
 } cat_ops;
 extern const cat_ops cat_sql_ops, cat_hadoop_ops;
-extern const cat_ops cat_glue_ops;
+extern const cat_ops cat_glue_ops, cat_s3tables_ops;
 
 struct cat_catalog {
     fio *io;                     /* by the catalog's options */
