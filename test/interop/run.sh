@@ -11,7 +11,8 @@ export FRAZIL_TEST_DIR
 trap '[ -n "${KEEP:-}" ] || rm -rf "$FRAZIL_TEST_DIR"' EXIT
 READERS=$PWD/test/peers/readers.sh
 TOOLS=$B/test/tools
-make -s "B=$B" "$TOOLS/manifest_tool" "$TOOLS/catalog_tool" "$TOOLS/parquet_write" || exit 1
+CATALOG_TESTS="$B/unit/catalog/test_catalog $B/unit/catalog/test_race $B/unit/catalog/test_threads"
+make -s "B=$B" "$TOOLS/manifest_tool" "$TOOLS/catalog_tool" "$TOOLS/parquet_write" $CATALOG_TESTS || exit 1
 bash "$READERS" up || exit 1
 failed=()
 
@@ -30,7 +31,7 @@ python() { bash "$READERS" python "$@"; }
 
 part manifests python test/interop/manifest_check.py "$TOOLS/manifest_tool"
 part catalog python test/interop/catalog_pyiceberg.py "$TOOLS/catalog_tool"
-part catalog-postgres bash test/interop/postgres.sh "$TOOLS/catalog_tool" "$FRAZIL_TEST_DIR/postgres"
+part catalog-postgres env FRAZIL_CATALOG_TESTS="$CATALOG_TESTS" bash test/interop/postgres.sh "$TOOLS/catalog_tool" "$FRAZIL_TEST_DIR/postgres"
 part parquet python test/interop/parquet_roundtrip.py "$TOOLS/parquet_write" "$FRAZIL_TEST_DIR/parquet"
 part append python test/interop/append.py
 if [ -n "${FRAZIL_INTEROP_VERIFY:-}" ]; then
