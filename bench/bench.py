@@ -57,8 +57,10 @@ def prepare(a):
     open(done, "w").close()
 
 
-def script(a, work):
-    catalog = f"CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='sql','uri'='sqlite:///{work}/catalog.db','warehouse'='file://{work}/wh');"
+def script(a, work, store=None):
+    """store: warehouse and options of the store, default local files."""
+    warehouse, options = store or (f"file://{work}/wh", "")
+    catalog = f"CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='sql','uri'='sqlite:///{work}/catalog.db','warehouse'='{warehouse}'{options});"
     text = [catalog, "CREATE DATABASE IF NOT EXISTS c.logs;", "SET 'execution.checkpointing.interval' = '10 s';", "SET 'table.local-time-zone' = 'Asia/Tokyo';", "SET 'pipeline.name' = 'bench';"]
     inserts = []
     for t in SOURCES:
@@ -73,17 +75,18 @@ def script(a, work):
     return path
 
 
-def frazil(a, rows):
-    work = os.path.join(a.dir, "frazil")
+def frazil(a, rows, store=None, kept=None):
+    """kept: where the data files can be counted; default: the warehouse."""
+    work = os.path.join(a.dir, "frazil-s3" if store else "frazil")
     subprocess.run(["rm", "-rf", work])
     os.makedirs(work)
-    cpu, wall, hwm, _ = run([os.path.abspath("build/frazil"), "run", script(a, work)], cwd=work, stderr=open(os.path.join(work, "log"), "w"))
+    cpu, wall, hwm, _ = run([os.path.abspath("build/frazil"), "run", script(a, work, store)], cwd=work, stderr=open(os.path.join(work, "log"), "w"))
     out = subprocess.run(["build/frazil", "sql", "-i", f"{work}/init.sql", "--format", "json", "-e",
                           "SELECT COUNT(*) AS n FROM c.logs.syslog_events; SELECT COUNT(*) AS n FROM c.logs.authlog_events"], check=True, capture_output=True, text=True).stdout
     got = sum(json.loads(l)["n"] for l in out.split("\n") if l.startswith("{"))
     if got != rows:
         sys.exit(f"bench: {got} rows in the tables instead of {rows}")
-    files = [os.path.join(d, f) for d, _, fs in os.walk(os.path.join(work, "wh")) for f in fs if f.endswith(".parquet")]
+    files = [os.path.join(d, f) for d, _, fs in os.walk(kept or os.path.join(work, "wh")) for f in fs if f.endswith(".parquet")]
     return dict(cpu_s=cpu, wall_s=wall, vmhwm_mb=hwm / 1024, per_cpu_s=rows / cpu, per_s=rows / wall, files=len(files), mb=sum(map(os.path.getsize, files)) / 1e6)
 
 
@@ -115,6 +118,22 @@ def flink(a, rows):
     return dict(cpu_s=cpu, wall_s=wall, vmhwm_mb=int(kb) / 1024, per_cpu_s=rows / cpu, per_s=rows / wall, files=len(files), mb=sum(map(os.path.getsize, files)) / 1e6)
 
 
+def on_s3(a, rows):
+    """The same job with its warehouse on a local S3 server that verifies signatures; the server's own CPU time does not count."""
+    peer, home = ["bash", "test/peers/s3verify.sh"], os.path.join(a.dir, "s3")
+    bucket = f"bench{time.time_ns()}"
+    subprocess.run([*peer, "up", home, str(a.s3_port)], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "S3_KEEPALIVE": "1"})
+    try:
+        subprocess.run([*peer, "bucket", home, bucket], check=True, stdout=subprocess.DEVNULL)
+        e = dict(l.removeprefix("export ").split("=", 1) for l in subprocess.run([*peer, "env", home], check=True, capture_output=True, text=True).stdout.split("\n") if "=" in l)
+        e = {k: v.strip("'\"") for k, v in e.items()}
+        options = "".join(f",'{k}'='{v}'" for k, v in {"s3.endpoint": e["S3_ENDPOINT"], "s3.access-key-id": e["AWS_ACCESS_KEY_ID"], "s3.secret-access-key": e["AWS_SECRET_ACCESS_KEY"],
+                                                       "client.region": e["AWS_REGION"], "s3.path-style-access": "true"}.items())
+        return frazil(a, rows, (f"s3://{bucket}/wh", options), os.path.join(home, "data", bucket))
+    finally:
+        subprocess.run([*peer, "down", home], stdout=subprocess.DEVNULL)
+
+
 def main():
     ap = argparse.ArgumentParser()
     for o in ("--dir", "--kafka-sh", "--broker"):
@@ -124,6 +143,8 @@ def main():
     ap.add_argument("--runs", type=int, default=1)
     ap.add_argument("--out", help="append one JSON line a run")
     ap.add_argument("--flink", action="store_true")
+    ap.add_argument("--s3", action="store_true", help="also into a local S3 server")
+    ap.add_argument("--s3-port", type=int, default=29296)
     a = ap.parse_args()
     prepare(a)
     for i in range(a.runs):
@@ -131,13 +152,15 @@ def main():
         z = frazil(a, rows)
         say(f"{'':10}{'rows/CPU-s':>12}{'rows/s':>12}{'CPU s':>9}{'wall s':>9}{'VmHWM MB':>10}{'files':>7}{'MB':>8}")
         x = flink(a, rows) if a.flink else None
-        for name, r in (("floor", f), ("frazil", z), *([("flink", x)] if x else [])):
+        s = on_s3(a, rows) if a.s3 else None
+        for name, r in (("floor", f), ("frazil", z), *([("flink", x)] if x else []), *([("on S3", s)] if s else [])):
             say(f"{name:10}{r['per_cpu_s']:12,.0f}{r['per_s']:12,.0f}{r['cpu_s']:9.2f}{r['wall_s']:9.2f}{r['vmhwm_mb']:10.1f}{r['files']:7}{r['mb']:8.1f}")
         say(f"rows {rows:,}; frazil / floor: {z['per_cpu_s'] / f['per_cpu_s']:.2f} of its rows per CPU-second"
-            + (f"; frazil / flink: {z['per_cpu_s'] / x['per_cpu_s']:.1f} times its rows per CPU-second, {z['vmhwm_mb'] / x['vmhwm_mb']:.3f} of its memory" if x else ""))
+            + (f"; frazil / flink: {z['per_cpu_s'] / x['per_cpu_s']:.1f} times its rows per CPU-second, {z['vmhwm_mb'] / x['vmhwm_mb']:.3f} of its memory" if x else "")
+            + (f"; S3 / local files: {s['cpu_s'] / z['cpu_s']:.2f} of the CPU per row" if s else ""))
         if a.out:
             with open(a.out, "a") as o:
-                o.write(json.dumps({"rows": rows, "floor": f, "frazil": z, "flink": x, "commit": subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()}) + "\n")
+                o.write(json.dumps({"rows": rows, "floor": f, "frazil": z, "flink": x, "s3": s, "commit": subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()}) + "\n")
 
 
 main()
