@@ -1,6 +1,8 @@
 /* The login token of MSK's IAM access control: a presigned GET of kafka-cluster:Connect, base64url.
  *
- * Source: aws-msk-iam-sasl-signer (README, "Details"), and the MSK Developer Guide, "IAM access control".
+ * The host is kafka.<region>.amazonaws.com in every partition, as the vendor's signers have it.
+ *
+ * Source: the vendor's aws-msk-iam-sasl-signer (compared: test/data/aws/msk.tsv), and the MSK Developer Guide, "IAM access control".
  */
 #include "aws/aws_cred_int.h"
 
@@ -11,7 +13,7 @@ fz_status aws_msk_token(aws_session *s, const char *region, fz_arena *a, const c
     if (!region) FZ_TRY(aws_session_region(s, &region, NULL, err));
     FZ_TRY(aws_provider_get(aws_session_provider(s), a, &c, err));
     int64_t now = fz_now_ms();
-    const char *host = fz_arena_printf(a, "kafka.%s.%s", region, aws_dns_suffix(region));
+    const char *host = fz_arena_printf(a, "kafka.%s.amazonaws.com", region);
     const char *url = aws_presign(&c, "kafka-cluster", region, host, "Action=kafka-cluster%3AConnect", now, VALID_S, a);
     fz_buf full = {0}, b64 = {0};
     fz_buf_printf(&full, "%s&User-Agent=frazil", url);
