@@ -196,20 +196,27 @@ static void scrub(char *text, const char *secret) {
     }
 }
 
+/* The same for one that was cut off at the end of text. */
+static void scrub_start(char *text, const char *secret) {
+    if (!secret || strlen(secret) <= 24) return;
+    char start[25];
+    snprintf(start, sizeof start, "%s", secret);
+    char *at = strstr(text, start);
+    if (at) memcpy(at, "***", 4);
+}
+
 static void read_error(aws_send_run *run, aws_answer *a) {
     aws_error_parse(a);
     /* STS and Glue quote the whole canonical request, token included. */
     char *quoted = strstr(a->error_message, "The Canonical String");
     if (quoted) *quoted = 0;
     if (run->rq->anonymous) return;
-    scrub(a->error_message, run->creds.secret_key);
-    scrub(a->error_message, run->creds.token);
-    /* The message may have been cut in the middle of a token: its beginning goes too. */
-    if (run->creds.token && strlen(run->creds.token) > 24) {
-        char head[25];
-        snprintf(head, sizeof head, "%s", run->creds.token);
-        char *at = strstr(a->error_message, head);
-        if (at) memcpy(at, "***", 4);
+    const char *secrets[] = {run->creds.token, run->creds.secret_key};
+    for (size_t i = 0; i < 2; i++) {
+        scrub(a->error_message, secrets[i]);
+        scrub_start(a->error_message, secrets[i]);
+        scrub(a->error_code, secrets[i]);
+        scrub_start(a->error_code, secrets[i]);
     }
 }
 
@@ -280,13 +287,17 @@ static bool prepare_next(aws_send_run *run, const aws_answer *a, const aws_verdi
     }
 }
 
+static bool equal(const char *x, const char *y) {
+    return x == y || (x && y && strcmp(x, y) == 0);
+}
+
 /* Credentials for the next attempt. *same: a service refused these already, and the provider has no others. */
 static fz_status credentials(aws_send_run *run, bool *same, fz_error *err) {
     *same = false;
     if (run->rq->anonymous) return FZ_OK;
-    uint64_t before = run->creds.generation;
+    aws_credentials before = run->creds; /* in the arena of the attempt before, which lives until the next */
     FZ_TRY(aws_provider_get(run->provider, run->arena, &run->creds, err));
-    *same = run->refreshed > 0 && run->creds.generation == before;
+    *same = equal(run->creds.access_key, before.access_key) && equal(run->creds.secret_key, before.secret_key) && equal(run->creds.token, before.token);
     return FZ_OK;
 }
 
