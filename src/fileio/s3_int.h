@@ -44,7 +44,7 @@ typedef struct s3_config {
     uint64_t part_size, threshold;                  /* bytes; an object of threshold bytes or more is uploaded in parts */
     unsigned threads;
     const char *staging_dir;
-    bool checksum, requester_pays, arn_region, dualstack, accelerate, cross_region, conditional;
+    bool checksum, requester_pays, arn_region, dualstack, accelerate, conditional;
     int max_attempts;                               /* 0: the session's */
     int64_t timeout_ms;                             /* of one attempt; 0: none */
 } s3_config;
@@ -54,7 +54,6 @@ fz_status s3_config_read(const fz_pair *o, size_t n, fz_arena *a, s3_config *out
 
 /* ---- the store of one handle ---- */
 
-#define S3_MOVED_MAX 32u
 typedef struct s3_store {
     s3_config c;
     fz_arena *arena;          /* of c and, under lock, of what follows */
@@ -64,8 +63,6 @@ typedef struct s3_store {
     const char *base;         /* scheme://host[:port][/path] of the service; NULL: not asked yet */
     const char *region;
     bool custom;              /* base was configured, not derived from the region */
-    struct { const char *bucket, *region; } moved[S3_MOVED_MAX]; /* buckets that turned out to be in another region */
-    size_t n_moved;
 } s3_store;
 /* Takes references to aws and provider (NULL: from the options, else the session's). */
 fz_status s3_store_new(const fz_pair *o, size_t n, aws_session *aws, aws_provider *provider, s3_store **out, fz_error *err) FZ_MUST_USE;
@@ -80,8 +77,7 @@ size_t s3_root_len(const char *location);
 typedef struct s3_target { const char *endpoint, *path, *region; } s3_target; /* endpoint: scheme://host[:port]; path: encoded */
 /* key NULL: the bucket itself. USER "file.bucket", "file.access-point", "file.name", "file.name-too-long", "aws.no-region". */
 fz_status s3_locate(s3_store *s, fz_sv bucket, const char *key, fz_arena *a, s3_target *out, fz_error *err) FZ_MUST_USE;
-void s3_moved(s3_store *s, fz_sv bucket, const char *region); /* remembers where a bucket is */
-bool s3_is_table_bucket(fz_sv bucket);                        /* of S3 Tables: objects can be put and got, no more */
+bool s3_is_table_bucket(fz_sv bucket); /* of S3 Tables: objects can be put and got, no more */
 
 /* ---- requests ---- */
 

@@ -41,7 +41,6 @@ const fz_option s3_options[] = {
     USED("s3.use-arn-region-enabled", BOOL, "false", "Whether an access point's ARN may name another region than the client's."),
     USED("s3.dualstack-enabled", BOOL, "false", "AWS's endpoints with IPv6 beside IPv4."),
     USED("s3.acceleration-enabled", BOOL, "false", "AWS's transfer acceleration endpoint."),
-    USED("s3.cross-region-access-enabled", BOOL, "false", "Buckets of other regions than the client's are found and used."),
     USED("s3.conditional-writes", BOOL, "true", "false, for stores that do not know If-None-Match: an object that must not be there yet is looked for and then put, which two writers at the same moment can both do. Only where names carry a UUID."),
     USED("s3.remote-signing-enabled", BOOL, "false", "Must be false: requests are signed here."),
     USED("s3.access-grants.enabled", BOOL, "false", "Must be false: credentials of S3 Access Grants are not fetched; use a role that may use the bucket."),
@@ -57,7 +56,8 @@ const fz_option s3_options[] = {
     IDLE("s3.session-token-expires-at-ms", "a catalog that vends credentials renews them; others do not expire here"),
     IDLE("s3.preload-client-enabled", "the first request makes the client"),
     IDLE("s3.chunked-encoding-enabled", "payloads are never sent in chunks"),
-    IDLE("s3.resolve-region", "a bucket's region is found with s3.cross-region-access-enabled"),
+    IDLE("s3.cross-region-access-enabled", "a bucket of another region is always found, by what AWS answers"),
+    IDLE("s3.resolve-region", "a bucket of another region is always found, by what AWS answers"),
     IDLE("s3.delete.num-threads", "deletes are batches of s3.delete.batch-size"),
     IDLE("s3.crt.*", "it tunes Java's reader and writer"),
     IDLE("s3.analytics-accelerator.*", READER),
@@ -252,7 +252,6 @@ fz_status s3_config_read(const fz_pair *o, size_t n, fz_arena *a, s3_config *c, 
     c->dualstack = on(&r, "s3.dualstack-enabled");
     c->accelerate = on(&r, "s3.acceleration-enabled");
     if (c->accelerate && c->path_style) bad(&r, "s3.acceleration-enabled", "it cannot go with s3.path-style-access");
-    c->cross_region = on(&r, "s3.cross-region-access-enabled");
     c->conditional = on(&r, "s3.conditional-writes");
     return r.rc;
 }

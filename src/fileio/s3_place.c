@@ -62,24 +62,22 @@ static fz_status find_base(s3_store *s, fz_error *err) { /* the lock is held */
     const char *region = s->c.region, *base;
     bool custom = s->c.endpoint != NULL;
     if (!region) FZ_TRY(aws_session_region(s->aws, &region, NULL, err));
-    FZ_TRY(aws_endpoint(s->aws, "s3", s->c.endpoint, s->arena, &base, &custom, err));
+    fz_error e;
+    if (aws_endpoint(s->aws, "s3", s->c.endpoint, s->arena, &base, &custom, &e) != FZ_OK) {
+        /* No endpoint is configured, and the session knows no region to derive one from; this store has its own. */
+        if (strcmp(e.code, "aws.no-region") != 0) {
+            if (err) *err = e;
+            return e.cls;
+        }
+        custom = false;
+        base = fz_arena_printf(s->arena, "https://s3.%s.%s", region, aws_dns_suffix(region));
+    }
     if (s->c.sse == S3_SSE_CUSTOM && !fz_starts(custom ? base : "https:", "https:"))
         return fz_fail(err, FZ_USER, "option.invalid", "s3.sse.type = custom sends its key with each request, which only https may carry: '%s'", base);
     s->region = fz_arena_strdup(s->arena, region);
     s->custom = custom;
     s->base = base;
     return FZ_OK;
-}
-
-void s3_moved(s3_store *s, fz_sv bucket, const char *region) {
-    pthread_mutex_lock(&s->lock);
-    size_t i = 0;
-    while (i < s->n_moved && !fz_sv_eq(bucket, fz_sv_of(s->moved[i].bucket))) i++;
-    if (i < S3_MOVED_MAX) {
-        if (i == s->n_moved) s->moved[s->n_moved++].bucket = fz_arena_strndup(s->arena, bucket.p, bucket.n);
-        s->moved[i].region = fz_arena_strdup(s->arena, region);
-    }
-    pthread_mutex_unlock(&s->lock);
 }
 
 typedef struct place {
@@ -92,7 +90,7 @@ typedef struct place {
     const char *host; /* of url, as it stands in a URL, with the port */
 } place;
 
-static fz_status begin(place *p, fz_sv bucket) {
+static fz_status begin(place *p) {
     s3_store *s = p->s;
     pthread_mutex_lock(&s->lock);
     fz_status rc = find_base(s, p->err);
@@ -100,8 +98,6 @@ static fz_status begin(place *p, fz_sv bucket) {
         p->base = s->base;
         p->region = s->region;
         p->custom = s->custom;
-        for (size_t i = 0; i < s->n_moved; i++)
-            if (fz_sv_eq(bucket, fz_sv_of(s->moved[i].bucket))) p->region = s->moved[i].region;
     }
     pthread_mutex_unlock(&s->lock);
     FZ_TRY(rc);
@@ -223,7 +219,7 @@ fz_status s3_locate(s3_store *s, fz_sv bucket, const char *key, fz_arena *a, s3_
     bool arn = bucket.n > 4 && memcmp(bucket.p, "arn:", 4) == 0;
     FZ_TRY(check_names(bucket, key, err));
     place p = {.s = s, .a = a, .err = err};
-    FZ_TRY(begin(&p, bucket));
+    FZ_TRY(begin(&p));
     if (arn) return access_point(&p, fz_arena_strndup(a, bucket.p, bucket.n), key, out);
     out->region = p.region;
     return p.custom ? custom_place(&p, bucket, key, out) : aws_place(&p, bucket, key, out);

@@ -156,7 +156,7 @@ static void translate(const s3_store *s, const s3_request *rq, const s3_target *
     if (strcmp(e->code, "net.too-large") == 0) fz_fail(e, FZ_FATAL, "file.too-large", "'%s' has more than %zu bytes", rq->location, rq->max_answer);
     else if ((status == 301 || status == 307 || status == 400) && region && strcmp(region, t->region) != 0) {
         reclass(e, FZ_USER, "aws.region");
-        fz_hint(e, "the bucket is in %s, the client in %s: set s3.region = %s, or s3.cross-region-access-enabled = true", region, t->region, region);
+        fz_hint(e, "the bucket is in %s, the client in %s: set s3.region = %s", region, t->region, region);
     } else if ((status == 400 || status == 403) && names_kms(a)) {
         reclass(e, FZ_USER, "file.kms");
         fz_hint(e, "the KMS key must exist and be enabled, and its policy and the identity's must allow kms:GenerateDataKey (to write) and kms:Decrypt (to read, and to write in parts)");
@@ -177,7 +177,7 @@ static fz_status injected(const s3_request *rq, fz_error *err) {
     return e ? fz_fail(err, FZ_RETRY, "file.io", "%s '%s': a fault that was asked for (errno %d)", rq->op, rq->location, e) : FZ_OK;
 }
 
-static fz_status try_once(s3_store *s, const s3_request *rq, const s3_target *t, aws_answer *out, fz_error *e) {
+static fz_status ask(s3_store *s, const s3_request *rq, const s3_target *t, aws_answer *out, fz_error *e) {
     aws_request r = {
         .service = "s3", .region = t->region, .provider = s->provider, .method = rq->method, .endpoint = t->endpoint, .path = t->path, .query = rq->query,
         .headers = rq->header, .n_headers = rq->n_headers, .body = rq->body, .payload_sha256 = rq->sha256, .idempotent = !rq->once, .anonymous = s->c.anonymous,
@@ -204,18 +204,9 @@ fz_status s3_send(s3_store *s, s3_request *rq, aws_answer *out, fz_error *err) {
     fz_status rc = s3_split(rq->location, &bucket, &key) ? FZ_OK : fz_fail(e, FZ_USER, "file.scheme", "'%s' is no location of S3", rq->location);
     if (rc == FZ_OK) rc = injected(rq, e);
     if (rc == FZ_OK) rc = s3_locate(s, bucket, rq->of_bucket ? NULL : key, a, &t, e);
-    if (rc == FZ_OK && (rc = try_once(s, rq, &t, out, e)) != FZ_OK) {
-        const char *region = bucket_region(out);
-        if (region && s->c.cross_region && !s->custom && strcmp(region, t.region) != 0) {
-            s3_moved(s, bucket, region);
-            aws_answer_free(out);
-            *out = (aws_answer){0};
-            if ((rc = s3_locate(s, bucket, rq->of_bucket ? NULL : key, a, &t, e)) == FZ_OK) rc = try_once(s, rq, &t, out, e);
-        }
-        if (rc != FZ_OK) {
-            translate(s, rq, &t, out, e);
-            rc = e->cls;
-        }
+    if (rc == FZ_OK && (rc = ask(s, rq, &t, out, e)) != FZ_OK) {
+        translate(s, rq, &t, out, e);
+        rc = e->cls;
     }
     fz_arena_free(a);
     return rc;
