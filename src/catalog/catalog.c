@@ -6,8 +6,8 @@
     fz_error own_err_;                                                                                                 \
     if (!(err)) (err) = &own_err_
 
-fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defaults *d, cat_catalog **out, fz_error *err) {
-    OWN_ERR(err);
+/* A catalog of these options, which may yet turn out to be wrong. */
+static cat_catalog *named(const char *name, const fz_pair *o, size_t n) {
     fz_arena *a = fz_arena_new();
     cat_catalog *c = FZ_ANEW(a, cat_catalog);
     c->arena = a;
@@ -15,14 +15,31 @@ fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defau
     fz_pair *copy = FZ_ANEWN(a, fz_pair, n);
     for (size_t i = 0; i < n; i++)
         copy[i] = (fz_pair){fz_arena_strdup(a, o[i].key), fz_arena_strdup(a, o[i].value), o[i].line, o[i].column};
-    c->options = copy;
-    c->n_options = n;
+    c->options = c->effective = copy;
+    c->n_options = c->n_effective = n;
+    return c;
+}
+
+fz_status cat_check(const char *name, const fz_pair *o, size_t n, const char **type, fz_error *err) {
+    OWN_ERR(err);
+    cat_catalog *c = named(name, o, n);
+    fz_status rc = cat_options_check(c, NULL, err);
+    if (rc == FZ_OK) rc = fio_new(c->options, n, &c->io, err);
+    if (rc == FZ_OK && type) *type = c->ops->type;
+    fio_unref(c->io);
+    fz_arena_free(c->arena);
+    return rc;
+}
+
+fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defaults *d, cat_catalog **out, fz_error *err) {
+    OWN_ERR(err);
+    cat_catalog *c = named(name, o, n);
     fz_status rc = cat_options_check(c, d, err);
     if (rc == FZ_OK) rc = fio_new(c->options, n, &c->io, err);
     if (rc == FZ_OK) rc = c->ops->open(c, err);
     if (rc == FZ_OK) return *out = c, FZ_OK;
     fio_unref(c->io);
-    fz_arena_free(a);
+    fz_arena_free(c->arena);
     return rc;
 }
 
@@ -187,19 +204,19 @@ fz_status cat_drop_table(cat_catalog *c, const cat_ident *id, bool purge, fz_err
 
 fz_status cat_table_properties(const cat_catalog *c, fz_arena *a, const fz_pair *given, size_t n, fz_pair **out, size_t *n_out, fz_error *err) {
     (void)err;
-    fz_pair *v = FZ_ANEWN(a, fz_pair, n + c->n_options);
+    fz_pair *v = FZ_ANEWN(a, fz_pair, n + c->n_effective);
     size_t k = 0;
-    for (size_t i = 0; i < c->n_options; i++)
-        if (fz_starts(c->options[i].key, "table-default.") && !fz_pair_get(given, n, c->options[i].key + 14))
-            v[k++] = (fz_pair){.key = c->options[i].key + 14, .value = c->options[i].value};
+    for (size_t i = 0; i < c->n_effective; i++)
+        if (fz_starts(c->effective[i].key, "table-default.") && !fz_pair_get(given, n, c->effective[i].key + 14))
+            v[k++] = (fz_pair){.key = c->effective[i].key + 14, .value = c->effective[i].value};
     for (size_t i = 0; i < n; i++) v[k++] = given[i];
-    for (size_t i = 0; i < c->n_options; i++) {
-        if (!fz_starts(c->options[i].key, "table-override.")) continue;
-        const char *key = c->options[i].key + 15;
+    for (size_t i = 0; i < c->n_effective; i++) {
+        if (!fz_starts(c->effective[i].key, "table-override.")) continue;
+        const char *key = c->effective[i].key + 15;
         size_t j = 0;
         while (j < k && strcmp(v[j].key, key) != 0) j++;
         if (j == k) k++;
-        v[j] = (fz_pair){.key = key, .value = c->options[i].value};
+        v[j] = (fz_pair){.key = key, .value = c->effective[i].value};
     }
     *out = v;
     *n_out = k;

@@ -46,6 +46,8 @@ typedef struct cat_defaults {
 /* Opens a catalog. name is that of CREATE CATALOG; o are the options of its WITH, 'type' included. d may be NULL. The SQL catalog's
  * file and tables are made when missing; no namespace is. Options are copied. *out is freed with cat_close. */
 fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defaults *d, cat_catalog **out, fz_error *err) FZ_MUST_USE;
+/* Checks the options as cat_open does, and reaches for nothing outside the process. *type (may be NULL): as cat_type, a constant. */
+fz_status cat_check(const char *name, const fz_pair *o, size_t n, const char **type, fz_error *err) FZ_MUST_USE;
 void cat_close(cat_catalog *c); /* NULL is allowed */
 const char *cat_name(const cat_catalog *c);
 const char *cat_type(const cat_catalog *c);             /* "sql" or "hadoop" */
@@ -59,6 +61,8 @@ const fz_pair *cat_given_options(const cat_catalog *c, size_t *n);
 const fz_option *cat_options(void);
 /* Properties of PostgreSQL's JDBC driver, as options "jdbc.*"; likewise. */
 const fz_option *cat_jdbc_options(void);
+/* Those of REST catalogs; likewise. */
+const fz_option *cat_rest_options(void);
 
 /* Namespace of a Flink database, and the identifier of a table in it: base-namespace levels, then database. table may be NULL. */
 cat_ident cat_ident_of(const cat_catalog *c, fz_arena *a, const char *database, const char *table);

@@ -36,7 +36,7 @@ typedef struct cat_ops {
     fz_status (*check_ident)(const cat_catalog *c, const cat_ident *id, fz_error *err);            /* names beyond cat_ident_check; may be NULL. id->name may be NULL */
 } cat_ops;
 extern const cat_ops cat_sql_ops, cat_hadoop_ops;
-extern const cat_ops cat_glue_ops, cat_s3tables_ops;
+extern const cat_ops cat_glue_ops, cat_s3tables_ops, cat_rest_ops;
 
 struct cat_catalog {
     fio *io;                     /* by the catalog's options */
@@ -47,6 +47,8 @@ struct cat_catalog {
     cat_namespace base;          /* option 'base-namespace' */
     const fz_pair *options;
     size_t n_options;
+    const fz_pair *effective;    /* the options, with what a server has put under and over them; the last of a name counts */
+    size_t n_effective;
     cat_names ignored;
     int64_t busy_timeout_ms;
     void *impl;

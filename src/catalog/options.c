@@ -1,14 +1,13 @@
 /* Options of CREATE CATALOG: one table, from which checks, hints and the reference page come. */
 #include "catalog/catalog_int.h"
 
-#define ELSEWHERE "it belongs to catalogs of other services"
 static const fz_option options[] = {
     {"type", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Kind of catalog for Flink; must be 'iceberg'.", NULL},
-    {"catalog-type", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "sql (or jdbc: the same) or hadoop. This or 'catalog-impl' must be given.", NULL},
+    {"catalog-type", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "sql (or jdbc: the same), hadoop, glue, s3tables or rest. This or 'catalog-impl' must be given.", NULL},
     {"catalog-impl", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "The class name of Iceberg's Java catalog, as another way to say 'catalog-type'.", NULL},
     {"catalog-name", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "catalog_name of the SQL catalog's rows, when it is not the name in CREATE CATALOG.", NULL},
-    {"uri", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "SQL catalog: sqlite:////dir/file.db or postgresql://user:password@host:5432/db (as PyIceberg), jdbc:sqlite:/dir/file.db or jdbc:postgresql://host:5432/db?user=... (as Java).", NULL},
-    {"warehouse", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Location under which new tables get their directories; S3 Tables: ARN of the table bucket. Glue needs none when its databases have locations.", NULL},
+    {"uri", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "SQL catalog: sqlite:////dir/file.db or postgresql://user:password@host:5432/db (as PyIceberg), jdbc:sqlite:/dir/file.db or jdbc:postgresql://host:5432/db?user=... (as Java). REST catalog: its address, without /v1.", NULL},
+    {"warehouse", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Location under which new tables get their directories; S3 Tables: ARN of the table bucket; REST: what the server calls it. Glue needs none when its databases have locations.", NULL},
     {"default-database", FZ_OPT_STRING, FZ_OPT_USED, "default", NULL, "Database after USE CATALOG.", NULL},
     {"base-namespace", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Namespace (levels joined by dots) under which the databases lie.", NULL},
     {"table-default.*", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Properties that new tables get unless CREATE TABLE says otherwise.", NULL},
@@ -46,7 +45,6 @@ static const fz_option options[] = {
     {"s3tables.endpoint", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "S3 Tables: URL of another endpoint than AWS's.", NULL},
     {"s3tables.client-factory-impl", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "it names a class of Java"},
     {"glue.account-id", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "it serves credentials that Lake Formation vends"},
-    {"rest.*", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, ELSEWHERE},
     {NULL, FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, NULL, NULL},
 };
 const fz_option *cat_options(void) { return options; }
@@ -56,7 +54,7 @@ const char *cat_option(const cat_catalog *c, const char *key) {
     return v ? v : fz_option_find(options, key)->dflt;
 }
 
-#define HERE "this build has 'sql' (SQLite), 'hadoop' (local files), 'glue' and 's3tables'"
+#define HERE "this build has 'sql' (SQLite), 'hadoop' (local files), 'glue', 's3tables' and 'rest'"
 
 /* What names a kind of catalog, by short name and by Java class. ops NULL: known, but not in this build. */
 static const struct kind { const char *name, *impl; const cat_ops *ops; } kinds[] = {
@@ -64,7 +62,7 @@ static const struct kind { const char *name, *impl; const cat_ops *ops; } kinds[
     {"jdbc", "org.apache.iceberg.jdbc.JdbcCatalog", &cat_sql_ops},
     {"hadoop", "org.apache.iceberg.hadoop.HadoopCatalog", &cat_hadoop_ops},
     {"glue", "org.apache.iceberg.aws.glue.GlueCatalog", &cat_glue_ops},
-    {"rest", "org.apache.iceberg.rest.RESTCatalog", NULL},
+    {"rest", "org.apache.iceberg.rest.RESTCatalog", &cat_rest_ops},
     {"s3tables", "software.amazon.s3tables.iceberg.S3TablesCatalog", &cat_s3tables_ops},
     {"hive", "org.apache.iceberg.hive.HiveCatalog", NULL},
     {"nessie", "org.apache.iceberg.nessie.NessieCatalog", NULL},
@@ -111,6 +109,7 @@ static fz_status choose_kind(cat_catalog *c, fz_error *err) {
 /* Options of one service are idle in the catalogs of others. */
 static bool of_another(const cat_catalog *c, const char *key) {
     static const char *const services[] = {"glue.", "s3tables.", "rest."};
+    if (c->ops != &cat_rest_ops && !fz_option_find(options, key) && !fz_option_find(aws_options(), key)) return true; /* REST's without that prefix */
     for (size_t i = 0; i < sizeof services / sizeof *services; i++)
         if (fz_starts(key, services[i])) return strncmp(services[i], c->ops->type, strlen(c->ops->type)) != 0 || services[i][strlen(c->ops->type)] != '.';
     return false;
@@ -120,11 +119,14 @@ static fz_status check_names(cat_catalog *c, fz_error *err) {
     for (size_t i = 0; i < c->n_options; i++) {
         const fz_pair *p = &c->options[i];
         const fz_option *o = fz_option_find(options, p->key);
+        if (!o && c->ops == &cat_rest_ops) o = fz_option_find(cat_rest_options(), p->key); /* it has two of the AWS names too */
         if (!o) o = fz_option_find(aws_options(), p->key);
+        if (!o) o = fz_option_find(cat_rest_options(), p->key);
         if (!o) {
             bad(err, p, "unknown catalog option '%s'", p->key);
             const char *near = fz_option_nearest(options, p->key);
             if (!near) near = fz_option_nearest(aws_options(), p->key);
+            if (!near) near = fz_option_nearest(cat_rest_options(), p->key);
             return near ? fz_hint(err, "did you mean '%s'?", near) : FZ_USER;
         }
         if (o->state == FZ_OPT_REFUSED) {

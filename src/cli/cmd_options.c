@@ -80,6 +80,7 @@ static void catalogs(void) {
               "Properties of PostgreSQL's JDBC driver, as options `jdbc.NAME` or, as NAME, in the query of a `jdbc:postgresql:` URI. The query of a\n"
               "`postgresql://` URI takes libpq's connection parameters instead.",
               cat_jdbc_options());
+    put_table("REST catalogs", NULL, cat_rest_options());
 }
 
 static void tables(void) {
