@@ -79,6 +79,8 @@ typedef struct aws_ask {
 typedef fz_status (*aws_link_fn)(aws_ask *q, aws_credentials *out, bool *there, fz_error *err);
 fz_status aws_link_options(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) FZ_MUST_USE;
 fz_status aws_link_environment(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) FZ_MUST_USE;
+/* The same, but also asked when a profile is named (credential_source = Environment). */
+fz_status aws_environment(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) FZ_MUST_USE;
 fz_status aws_link_web_identity(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) FZ_MUST_USE;
 fz_status aws_link_profile(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) FZ_MUST_USE;
 fz_status aws_link_container(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) FZ_MUST_USE;

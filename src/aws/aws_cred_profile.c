@@ -56,7 +56,7 @@ static fz_status from_source_profile(resolver *r, const char *profile, const cha
 
 static fz_status from_credential_source(resolver *r, const char *profile, const char *source, aws_credentials *out) {
     static const struct { const char *name; aws_link_fn ask; } known[] = {
-        {"Environment", aws_link_environment}, {"Ec2InstanceMetadata", aws_link_imds}, {"EcsContainer", aws_link_container}};
+        {"Environment", aws_environment}, {"Ec2InstanceMetadata", aws_link_imds}, {"EcsContainer", aws_link_container}};
     for (size_t i = 0; i < 3; i++) {
         if (!fz_ieq(source, known[i].name)) continue;
         fz_buf said = {0};

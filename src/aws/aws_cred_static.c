@@ -19,11 +19,7 @@ static const char *trimmed(fz_arena *a, const char *s) {
     return fz_arena_strndup(a, t.p, t.n);
 }
 
-fz_status aws_link_environment(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) {
-    if (aws_settings_option(q->settings, "client.profile-name")) {
-        fz_buf_puts(q->said, "not asked, since client.profile-name is set");
-        return FZ_OK;
-    }
+fz_status aws_environment(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) {
     const char *key = aws_env("AWS_ACCESS_KEY_ID"), *secret = aws_env("AWS_SECRET_ACCESS_KEY"), *token = aws_env("AWS_SESSION_TOKEN");
     if (!key && !secret) {
         fz_buf_puts(q->said, "AWS_ACCESS_KEY_ID is not set");
@@ -36,5 +32,11 @@ fz_status aws_link_environment(aws_ask *q, aws_credentials *out, bool *there, fz
     *out = (aws_credentials){.access_key = trimmed(q->a, key), .secret_key = trimmed(q->a, secret), .token = token ? trimmed(q->a, token) : NULL,
                              .source = "environment", .account = aws_env("AWS_ACCOUNT_ID")};
     *there = true;
+    return FZ_OK;
+}
+
+fz_status aws_link_environment(aws_ask *q, aws_credentials *out, bool *there, fz_error *err) {
+    if (!aws_settings_option(q->settings, "client.profile-name")) return aws_environment(q, out, there, err);
+    fz_buf_puts(q->said, "not asked, since client.profile-name is set");
     return FZ_OK;
 }
