@@ -143,6 +143,40 @@ bool fz_option_secret(const char *name) {
     return false;
 }
 
+/* Length of "scheme:" or "jdbc:scheme:" at the start; 0: it is no URI. */
+static size_t scheme_length(const char *s) {
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+    if (n == 0 || s[n] != ':') return 0;
+    return fz_starts(s, "jdbc:") && n == 4 ? 5 + scheme_length(s + 5) : n + 1;
+}
+
+void fz_option_show(fz_buf *b, const char *name, const char *value) {
+    size_t n = scheme_length(value), query = strcspn(value, "?");
+    if (fz_option_secret(name)) {
+        fz_buf_puts(b, FZ_HIDDEN);
+        return;
+    }
+    if (n == 0 || n > query) {
+        fz_buf_puts(b, value);
+        return;
+    }
+    const char *at = memrchr(value + n, '@', query - n), *colon = at ? memchr(value + n, ':', (size_t)(at - value) - n) : NULL;
+    fz_buf_append(b, value, colon ? (size_t)(colon - value) + 1 : query);
+    if (colon) {
+        fz_buf_puts(b, FZ_HIDDEN);
+        fz_buf_append(b, at, query - (size_t)(at - value));
+    }
+    for (const char *p = value + query; *p;) { /* p: at '?' or '&' */
+        size_t len = 1 + strcspn(p + 1, "&"), eq = strcspn(p, "=");
+        char key[64];
+        snprintf(key, sizeof key, "%.*s", eq < len ? (int)eq - 1 : 0, p + 1);
+        bool hide = eq < len && fz_option_secret(key);
+        fz_buf_append(b, p, hide ? eq + 1 : len);
+        if (hide) fz_buf_puts(b, FZ_HIDDEN);
+        p += len;
+    }
+}
+
 const char *fz_pair_get(const fz_pair *p, size_t n, const char *key) {
     for (size_t i = n; i-- > 0;)
         if (strcmp(p[i].key, key) == 0) return p[i].value;

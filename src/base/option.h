@@ -40,5 +40,7 @@ fz_status fz_parse_bool(const char *s, int *out, fz_error *err) FZ_MUST_USE; /* 
 /* Does an option of this name hold a secret (by the words that Flink goes by, and Iceberg's names)? Its value is shown as FZ_HIDDEN. */
 bool fz_option_secret(const char *name);
 #define FZ_HIDDEN "******"
+/* Appends the value as it may be shown: FZ_HIDDEN for a secret; in a URI the password before '@' and those of its query are hidden. */
+void fz_option_show(fz_buf *b, const char *name, const char *value);
 const char *fz_pair_get(const fz_pair *p, size_t n, const char *key);      /* NULL: not there */
 #endif

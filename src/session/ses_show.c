@@ -138,7 +138,10 @@ fz_status ses_show(ses_session *s, const sql_stmt *st, fz_error *err) {
 
 static bool each_setting(void *cx, const char *key, const char *value) {
     ses_listing *l = cx;
-    const char *cells[2] = {fz_arena_strdup(l->arena, key), fz_arena_strdup(l->arena, fz_option_secret(key) ? FZ_HIDDEN : value)};
+    fz_buf shown = {0};
+    fz_option_show(&shown, key, value);
+    const char *cells[2] = {fz_arena_strdup(l->arena, key), fz_arena_strdup(l->arena, fz_buf_cstr(&shown))};
+    fz_buf_free(&shown);
     ses_listing_add(l, cells);
     return true;
 }

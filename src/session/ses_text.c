@@ -76,7 +76,10 @@ void ses_options_text(fz_buf *b, const fz_pair *o, size_t n, bool hide_secrets) 
         fz_buf_puts(b, i ? ",\n  " : "\n  ");
         sql_quote_string(b, o[i].key);
         fz_buf_puts(b, " = ");
-        sql_quote_string(b, hide_secrets && fz_option_secret(o[i].key) ? FZ_HIDDEN : o[i].value);
+        fz_buf shown = {0};
+        if (hide_secrets) fz_option_show(&shown, o[i].key, o[i].value);
+        sql_quote_string(b, hide_secrets ? fz_buf_cstr(&shown) : o[i].value);
+        fz_buf_free(&shown);
     }
     fz_buf_puts(b, "\n)");
 }

@@ -117,6 +117,19 @@ static void secrets_are_known_by_name(void **state) {
         if (!fz_option_secret(secret[i])) fail_msg("%s is a secret", secret[i]);
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
         if (fz_option_secret(open[i])) fail_msg("%s is no secret", open[i]);
+    static const char *const shown[][3] = {
+        {"s3.secret-access-key", "x", "******"}, {"uri", "sqlite:////dir/c.db", "sqlite:////dir/c.db"}, {"warehouse", "s3://b/p", "s3://b/p"}, {"comment", "why? a@b:c", "why? a@b:c"},
+        {"uri", "postgresql+psycopg2://me:hunter2@h:5432/d?user=a@b&password=hunter2", "postgresql+psycopg2://me:******@h:5432/d?user=a@b&password=******"},
+        {"uri", "postgresql://me:hun/t@er2@h/d", "postgresql://me:******@h/d"}, {"uri", "postgresql://h:5432/d", "postgresql://h:5432/d"},
+        {"uri", "jdbc:postgresql:d?password=hunter2&ssl&sslpassword=hunter2&user=u", "jdbc:postgresql:d?password=******&ssl&sslpassword=******&user=u"},
+        {"uri", "jdbc:mysql://me:hunter2@h/d", "jdbc:mysql://me:******@h/d"}, {"uri", "http://h:80/?token", "http://h:80/?token"}, {"x", "", ""},
+    };
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        fz_buf b = {0};
+        fz_option_show(&b, shown[i][0], shown[i][1]);
+        assert_string_equal(fz_buf_cstr(&b), shown[i][2]);
+        fz_buf_free(&b);
+    }
     fz_error e;
     fz_option o = {.name = "x.token", .type = FZ_OPT_INT};
     assert_int_equal(fz_option_check(&o, "hunter2", &e), FZ_USER);
