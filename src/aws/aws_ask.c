@@ -72,7 +72,7 @@ fz_status aws_credentials_of_json(const char *who, const char *p, size_t n, cons
     *out = (aws_credentials){.access_key = got[0], .secret_key = got[1], .token = got[2], .account = got[3]};
     const json_t *expires = names->expires && o ? json_object_get(o, names->expires) : NULL;
     if (rc == FZ_OK && json_is_integer(expires)) out->expires_ms = json_integer_value(expires);
-    else if (rc == FZ_OK && got[4] && !aws_time_parse(got[4], &out->expires_ms)) rc = fz_fail(err, FZ_USER, "aws.credentials", "%s gave a %s that is no time", who, names->expires);
+    else if (rc == FZ_OK && got[4] && !aws_time_parse(got[4], &out->expires_ms)) rc = fz_fail(err, FZ_USER, "aws.credentials", "%s: %s is no time", who, names->expires);
     json_decref(o);
     return rc == FZ_OK ? aws_credentials_check(who, out, err) : rc;
 }

@@ -80,6 +80,7 @@ static fz_status read_cache(sso *x) {
 static fz_status expires(const sso *x, const char *name, int64_t *ms) {
     const char *s = text(x->token, name);
     *ms = 0;
+    if (s && fz_ends(s, "UTC")) s = fz_arena_printf(x->a, "%.*sZ", (int)strlen(s) - 3, s); /* older versions of the CLI */
     if (s && !aws_time_parse(s, ms)) return login(x, fz_arena_printf(x->a, "%s is damaged: %s is no time", x->cache, name));
     return FZ_OK;
 }
