@@ -257,6 +257,7 @@ fz_status net_exchange(const net_request *rq, net_answer *out, fz_error *err) {
     out->sent_ms = fz_now_ms();
     CURLcode rc = curl_easy_perform(c);
     out->received_ms = fz_now_ms();
+    if (out->body.len) (void)fz_buf_cstr(&out->body);
     fz_status st = judge(&x, c, rc, where_of(&u, out->arena), u.scheme, text, err);
     net_pool_give(c, server);
     net_sigpipe_restore(&sp);
@@ -276,7 +277,7 @@ const char *net_answer_header(const net_answer *a, const char *name) {
     return NULL;
 }
 
-fz_status net_reach(const char *url, const net_tls *tls, int64_t timeout_ms, fz_arena *a, const char **address, fz_error *err) {
+static fz_status reach(const char *url, const net_tls *tls, const char *proxy, int64_t timeout_ms, fz_arena *a, const char **address, fz_error *err) {
     net_url u;
     FZ_TRY(net_url_parse(url, a, &u, err));
     static const net_tls plain;
@@ -284,7 +285,7 @@ fz_status net_reach(const char *url, const net_tls *tls, int64_t timeout_ms, fz_
     const char *server = server_of(&u, a);
     char text[CURL_ERROR_SIZE] = "";
     CURL *c = net_pool_take(server);
-    net_set_common(c, NULL, timeout_ms);
+    net_set_common(c, proxy, timeout_ms);
     net_set_tls(c, tls);
     curl_easy_setopt(c, CURLOPT_URL, url);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, text);
@@ -307,4 +308,13 @@ fz_status net_reach(const char *url, const net_tls *tls, int64_t timeout_ms, fz_
     net_pool_drop(c);
     net_sigpipe_restore(&sp);
     return st;
+}
+
+fz_status net_reach(const char *url, const net_tls *tls, int64_t timeout_ms, fz_arena *a, const char **address, fz_error *err) {
+    return reach(url, tls, NULL, timeout_ms, a, address, err);
+}
+
+fz_status net_reach_tcp(const char *host, int port, int64_t timeout_ms, fz_arena *a, const char **address, fz_error *err) {
+    const char *url = fz_arena_printf(a, strchr(host, ':') ? "http://[%s]:%d" : "http://%s:%d", host, port);
+    return reach(url, NULL, "", timeout_ms, a, address, err);
 }

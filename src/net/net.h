@@ -52,7 +52,7 @@ typedef struct net_answer {
     int status;
     net_header *headers;          /* in arena; names in lower case */
     size_t n_headers;
-    fz_buf body;                  /* freed by net_answer_free */
+    fz_buf body;                  /* a NUL follows it (data is NULL when nothing came); freed by net_answer_free */
     size_t n_into;                /* bytes written to request->into */
     int64_t sent_ms, received_ms; /* fz_now_ms around the exchange */
     bool resent;                  /* a repeatable request was sent more than once: the first may have had its effect */
@@ -66,6 +66,8 @@ const char *net_answer_header(const net_answer *a, const char *name); /* case-in
 
 /* Can a TCP (and for https a TLS) connection be made? For the doctor: says what failed as net_exchange does, and the peer's address. */
 fz_status net_reach(const char *url, const net_tls *tls, int64_t timeout_ms, fz_arena *a, const char **address, fz_error *err) FZ_MUST_USE;
+/* The same for a port that speaks no HTTP: name and TCP only, past any proxy. */
+fz_status net_reach_tcp(const char *host, int port, int64_t timeout_ms, fz_arena *a, const char **address, fz_error *err) FZ_MUST_USE;
 
 /* ---- text of URLs (RFC 3986) ---- */
 /* Appends s with all but unreserved characters (A-Z a-z 0-9 - . _ ~) as %XX; '/' stays when keep_slash. */

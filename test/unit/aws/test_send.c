@@ -434,6 +434,34 @@ static void test_region(void **state) {
     end_all();
 }
 
+/* Hosts of AWS itself, reached through a proxy: the name follows the bucket's region; the global endpoints are signed for their own. */
+static void test_hosts(void **state) {
+    (void)state;
+    BEGIN({.status = 301, .headers = "x-amz-bucket-region: ap-south-1\r\n"}, {.status = 200}, {.status = 200}, {.status = 200});
+    setenv("http_proxy", http_fake_url(fake), 1);
+    unsetenv("NO_PROXY");
+    aws_provider *p = aws_provider_static("AK", SECRET, NULL, "test");
+    aws_request rq = {.service = "s3", .method = "GET", .endpoint = "http://b.s3.eu-west-1.amazonaws.com", .path = "/k", .provider = p};
+    aws_answer an;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(aws_send(the_session, &rq, &an, &err), FZ_OK);
+        aws_answer_free(&an);
+    }
+    rq.service = "sts";
+    rq.endpoint = "http://sts.amazonaws.com:80";
+    assert_int_equal(aws_send(the_session, &rq, &an, &err), FZ_OK);
+    aws_answer_free(&an);
+    assert_string_equal(http_fake_seen(fake, 0)->target, "http://b.s3.eu-west-1.amazonaws.com/k");
+    assert_string_equal(http_fake_seen(fake, 1)->target, "http://b.s3.ap-south-1.amazonaws.com/k");
+    assert_string_equal(http_fake_seen(fake, 2)->target, "http://b.s3.ap-south-1.amazonaws.com/k");
+    assert_string_equal(sent_header(2, "host"), "b.s3.ap-south-1.amazonaws.com");
+    assert_non_null(strstr(sent_header(3, "authorization"), "/us-east-1/sts/"));
+    assert_string_equal(sent_header(3, "host"), "sts.amazonaws.com");
+    unsetenv("http_proxy");
+    aws_provider_unref(p);
+    end_all();
+}
+
 static void test_learned_regions_bounded(void **state) {
     (void)state;
     BEGIN({.status = 200});
@@ -669,7 +697,7 @@ static int set_up(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, home_down)
     const struct CMUnitTest tests[] = {T(test_ok), T(test_body_of_file), T(test_throttled), T(test_unknown), T(test_maybe_applied), T(test_not_connected), T(test_errors), T(test_expired),
-                                       T(test_unknown_keys), T(test_skew), T(test_region), T(test_learned_regions_bounded), T(test_error_in_200), T(test_secrets), T(test_anonymous),
+                                       T(test_unknown_keys), T(test_skew), T(test_region), T(test_hosts), T(test_learned_regions_bounded), T(test_error_in_200), T(test_secrets), T(test_anonymous),
                                        T(test_backoff), T(test_json_call), T(test_caller_identity), T(test_xml), T(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
