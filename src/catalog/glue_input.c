@@ -117,7 +117,7 @@ static json_t *additional_locations(const ice_metadata *m) {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const char *v = ice_property(m, keys[i], NULL);
         bool there = !v;
-        for (size_t k = 0; k < json_array_size(out); k++) there |= strcmp(json_string_value(json_array_get(out, k)), v) == 0;
+        for (size_t k = 0; v && k < json_array_size(out); k++) there |= strcmp(json_string_value(json_array_get(out, k)), v) == 0;
         if (!there) (void)json_array_append_new(out, pointer_string(v));
     }
     return out;
