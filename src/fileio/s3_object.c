@@ -4,8 +4,10 @@
 #include "fileio/s3_int.h"
 #include <stdio.h>
 
+#define ERROR_MAX (64u << 10) /* bytes of an answer that says what went wrong, however small the object may be */
+
 fz_status s3_get(s3_store *s, const char *location, size_t max, fz_buf *out, fz_error *err) {
-    s3_request rq = {.op = "GetObject", .method = "GET", .location = location, .customer_key = true, .max_answer = max ? max : 1};
+    s3_request rq = {.op = "GetObject", .method = "GET", .location = location, .customer_key = true, .max_answer = max > ERROR_MAX ? max : ERROR_MAX};
     aws_answer a;
     fz_status rc = s3_send(s, &rq, &a, err);
     if (rc == FZ_OK && a.http.body.len > max) rc = fz_fail(err, FZ_FATAL, "file.too-large", "'%s' has more than %zu bytes", location, max);
