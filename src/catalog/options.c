@@ -54,7 +54,7 @@ const char *cat_option(const cat_catalog *c, const char *key) {
     return v ? v : fz_option_find(options, key)->dflt;
 }
 
-#define HERE "this build has 'sql' (SQLite), 'hadoop' (local files), 'glue', 's3tables' and 'rest'"
+#define HERE "this build has 'sql' (SQLite, PostgreSQL), 'hadoop' (local files), 'glue', 's3tables' and 'rest'"
 
 /* What names a kind of catalog, by short name and by Java class. ops NULL: known, but not in this build. */
 static const struct kind { const char *name, *impl; const cat_ops *ops; } kinds[] = {

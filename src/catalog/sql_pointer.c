@@ -9,6 +9,7 @@
  *  2. After it, only what the row says once the transaction is known to have ended counts (sql_driver.and_wait). A row that is gone
  *     decides nothing: dropped after our commit, or renamed with it.
  */
+#include "catalog/pointer_int.h"
 #include "catalog/sql_int.h"
 
 typedef struct move { const cat_ident *id; const char *ns, *from, *to; const ice_metadata *m; fz_arena *a; } move;
@@ -47,8 +48,7 @@ static fz_status update_row(cat_catalog *c, void *cx, fz_error *err) {
     const char *now = NULL;
     FZ_TRY(sql_find_row(c, mv->id, false, mv->a, &now, err));
     if (!now) return fz_fail(err, FZ_USER, "catalog.table-not-found", "the table '%s' was dropped from catalog '%s'", cat_ident_text(mv->a, mv->id), c->name);
-    fz_fail(err, FZ_CONFLICT, "catalog.conflict", "the table '%s' has moved on since it was loaded", cat_ident_text(mv->a, mv->id));
-    return fz_detail(err, "built on '%s', the catalog has '%s'", mv->from, now);
+    return pointer_moved(mv->id, now, mv->from, err);
 }
 
 static fz_status table_exists(const cat_catalog *c, const move *mv, fz_error *err) {
@@ -90,27 +90,18 @@ static fz_status look(cat_catalog *c, const move *mv, int64_t wait_ms, const cha
 }
 
 static fz_status unknown(const move *mv, const fz_error *why, fz_error *err) {
-    char text[sizeof why->message];
-    snprintf(text, sizeof text, "%s", why->message);
-    fz_fail(err, FZ_UNKNOWN, "catalog.commit-unknown", "the catalog did not confirm the commit of '%s', and what it says does not decide it", cat_ident_text(mv->a, mv->id));
-    return fz_detail(err, "%s", text);
+    *err = *why;
+    return pointer_unknown(mv->id, err);
 }
 
-/* Somebody has committed since: on top of ours, or instead of it. The metadata log tells, as long as it reaches back. */
-static fz_status read_log(cat_catalog *c, const move *mv, const char *now, const fz_error *why, fz_error *err) {
-    ice_metadata *m = NULL;
-    bool ours = false, from_too = false;
-    if (cat_metadata_read(c->io, now, &m, err) != FZ_OK) return unknown(mv, why, err);
-    for (uint32_t i = 0; i < m->n_metadata_log; i++) {
-        ours |= strcmp(m->metadata_log[i].location, mv->to) == 0;
-        from_too |= mv->from && strcmp(m->metadata_log[i].location, mv->from) == 0;
-    }
-    bool stranger = strcmp(m->uuid, mv->m->uuid) != 0;
+/* Another table has the name that we wanted to make. */
+static bool is_stranger(cat_catalog *c, const move *mv, const char *now) {
+    ice_metadata *m;
+    fz_error own;
+    if (cat_metadata_read(c->io, now, &m, &own) != FZ_OK) return false;
+    bool out = strcmp(m->uuid, mv->m->uuid) != 0;
     ice_metadata_free(m);
-    if (ours) return FZ_OK;
-    if (!mv->from && stranger) return table_exists(c, mv, err);
-    if (from_too) return fz_fail(err, FZ_CONFLICT, "catalog.conflict", "the table '%s' has moved on since it was loaded", cat_ident_text(mv->a, mv->id));
-    return unknown(mv, why, err);
+    return out;
 }
 
 /* Whether a row of any name has our metadata, as after a rename. */
@@ -134,11 +125,15 @@ static fz_status settle(cat_catalog *c, const move *mv, fz_error *err) {
         if (rc != FZ_RETRY || left < 200) return unknown(mv, &why, err);
         fz_sleep_ms(100);
     }
-    if (now && strcmp(now, mv->to) == 0) return FZ_OK;
-    if (now && (!mv->from || strcmp(now, mv->from) != 0)) return read_log(c, mv, now, &why, err);
-    if (!now && (mv->from || named_elsewhere(c, mv))) return unknown(mv, &why, err);
-    *err = why;
-    return err->cls = FZ_RETRY;
+    switch (pointer_look(c->io, now, mv->from, mv->to)) {
+    case POINTER_OURS: return FZ_OK;
+    case POINTER_OTHERS: return pointer_moved(mv->id, now, mv->from, err);
+    case POINTER_AT_BASE:
+        if (!now && named_elsewhere(c, mv)) return unknown(mv, &why, err);
+        *err = why;
+        return err->cls = FZ_RETRY;
+    default: return !mv->from && now && is_stranger(c, mv, now) ? table_exists(c, mv, err) : unknown(mv, &why, err);
+    }
 }
 
 static fz_status move_pointer(cat_catalog *c, move *mv, fz_error *err) {
@@ -151,16 +146,8 @@ static fz_status move_pointer(cat_catalog *c, move *mv, fz_error *err) {
 }
 
 fz_status sql_swap(cat_catalog *c, const cat_ident *id, const cat_table *base, const ice_metadata *m, fz_arena *a, const char **location, fz_error *err) {
-    char uuid[37];
-    fz_uuid4(uuid);
-    int32_t version = base && base->version >= 0 ? (int32_t)base->version + 1 : 0;
-    *location = ice_metadata_location(a, m, version, uuid);
-    fz_status rc = cat_metadata_write(c->io, *location, m, err);
-    if (rc == FZ_UNKNOWN) { /* only whether a file that nothing names would survive a crash */
-        cat_delete_quietly(c->io, *location);
-        rc = FZ_RETRY;
-        err->cls = rc;
-    }
+    *location = pointer_location(a, base, m);
+    fz_status rc = pointer_write(c->io, *location, m, true, err);
     if (rc != FZ_OK) return rc;
     if (base) rc = fz_fault_status("commit.metadata", err);
     if (rc == FZ_OK && base) rc = fz_fault_status("commit.swap", err);

@@ -185,7 +185,7 @@ static void test_options(void **state) {
         {{{"type", "hive", 3, 4}, wh}, "catalog.option", "'hive'"},
         {{{"type", "iceberg", 0, 0}, wh}, "catalog.option", "catalog-type"},
         {{{"type", "iceberg", 0, 0}, {"catalog-type", "hive", 2, 5}, wh}, "catalog.not-in-this-build", "hive"},
-        {{{"type", "iceberg", 0, 0}, {"catalog-type", "rest", 0, 0}, wh}, "catalog.not-in-this-build", "rest"},
+        {{{"type", "iceberg", 0, 0}, {"catalog-type", "dynamodb", 0, 0}, wh}, "catalog.not-in-this-build", "dynamodb"},
         {{{"type", "iceberg", 0, 0}, {"catalog-impl", "org.apache.iceberg.nessie.NessieCatalog", 0, 0}, wh}, "catalog.not-in-this-build", "nessie"},
         {{{"type", "iceberg", 0, 0}, {"catalog-impl", "com.example.Cat", 0, 0}, wh}, "catalog.option", "com.example.Cat"},
         {{{"type", "iceberg", 0, 0}, {"catalog-type", "sqll", 0, 0}, wh}, "catalog.option", "sqll"},
