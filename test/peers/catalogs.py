@@ -127,7 +127,8 @@ def open_catalog(address, **properties):
     kind, _, rest = address.partition(":")
     s3 = {**s3_properties(), **properties}
     if kind == "sqlite" or kind.startswith("postgres"):
-        return load_catalog(s3.pop("catalog", "c"), type="sql", **{"uri": address, "warehouse": "/", **s3})
+        uri = address.replace("postgresql://", "postgresql+psycopg2://", 1)
+        return load_catalog(s3.pop("catalog", "c"), type="sql", **{"uri": uri, "warehouse": "/", **s3})
     if kind == "glue":
         return load_catalog("glue", type="glue", **{"glue.endpoint": rest, **aws_properties("glue"), **s3})
     if kind == "rest":

@@ -1,0 +1,133 @@
+"""The catalogs of the commit matrix: how frazil and PyIceberg reach each, which of its requests make a commit, and what its refusals look like.
+
+`commit` selects the request that decides, `swap` the first one of the commit that the service sees, `load` the one by which the table is loaded.
+A kind without a proxy has its faults from the fault points of the program."""
+import os
+
+S3 = os.environ.get("S3_ENDPOINT", "")
+REGION = os.environ.get("AWS_REGION", "us-east-1")
+
+
+def port_of(url):
+    return url.split("://", 1)[-1].split("/")[0]
+
+
+class Kind:
+    proxied = False
+    store = {}        # options of the store that the data lies in
+    expired = None    # style of the proxy's `expire`; None: there are no credentials that expire
+    http = False
+
+    def __init__(self, name):
+        self.name = name
+
+    def prepare(self, cell):
+        pass
+
+    def refusal(self, status):
+        """Fields of an `answer` with that HTTP status."""
+        raise NotImplementedError
+
+
+class Sqlite(Kind):
+    def options(self, cell, endpoint):
+        return {"catalog-type": "sql", "uri": f"sqlite:///{cell.dir}/catalog.db", "warehouse": f"file://{cell.warehouse}"}
+
+    def address(self, cell):
+        return f"sqlite:///{cell.dir}/catalog.db", {}
+
+
+class Hadoop(Kind):
+    def options(self, cell, endpoint):
+        return {"catalog-type": "hadoop", "warehouse": f"file://{cell.warehouse}"}
+
+    def address(self, cell):
+        return f"hadoop:{cell.warehouse}", {}
+
+
+class Postgres(Kind):
+    proxied = True
+    swap, commit, load = {"path": "^UPDATE iceberg_tables"}, {"path": "^COMMIT"}, {"path": "^SELECT metadata_location FROM iceberg_tables"}
+
+    @property
+    def backend(self):
+        return f"pg:127.0.0.1:{os.environ['FRAZIL_PG_PORT']}"
+
+    def options(self, cell, endpoint):
+        return {"catalog-type": "sql", "uri": f"postgresql://frazil:frazil@{endpoint or self.backend[3:]}/catalog", "catalog-name": cell.tag, "warehouse": f"file://{cell.warehouse}"}
+
+    def address(self, cell):
+        return f"postgresql://frazil:frazil@{self.backend[3:]}/catalog", {"catalog": cell.tag}
+
+
+class Http(Kind):
+    proxied = http = True
+    store = {"s3.endpoint": S3, "s3.path-style-access": "true", "client.region": REGION}
+
+    @property
+    def swap(self):
+        return self.commit
+
+
+class Glue(Http):
+    commit, load, expired = {"target": r"AWSGlue\.UpdateTable$"}, {"target": r"AWSGlue\.GetTable$"}, "json"
+
+    @property
+    def backend(self):
+        return port_of(S3)
+
+    def options(self, cell, endpoint):
+        return {"catalog-type": "glue", "warehouse": f"s3://lake/{cell.tag}", "glue.endpoint": f"http://{endpoint or self.backend}", **self.store}
+
+    def address(self, cell):
+        return f"glue:http://{self.backend}", {}
+
+    def refusal(self, status):
+        kind = {500: "InternalServiceException", 503: "ServiceUnavailable", 409: "ConcurrentModificationException"}.get(status)
+        return {"answer": '{"__type":"%s","message":"spoiled"}' % kind, "type": "application/x-amz-json-1.1"} if kind else {"answer": "<html>spoiled</html>", "type": "text/html"}
+
+
+class S3Tables(Http):
+    commit, load, expired = {"method": "PUT", "path": "/metadata-location$"}, {"method": "GET", "path": "/metadata-location$"}, "rest-json"
+
+    @property
+    def backend(self):
+        return port_of(S3)
+
+    def prepare(self, cell):
+        import boto3
+        api = boto3.client("s3tables", endpoint_url=S3, region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test")
+        cell.arn = api.create_table_bucket(name=cell.tag.replace("_", "-"))["arn"]
+
+    def options(self, cell, endpoint):
+        return {"catalog-type": "s3tables", "warehouse": cell.arn, "s3tables.endpoint": f"http://{endpoint or self.backend}", **self.store}
+
+    def address(self, cell):
+        return f"s3tables:http://{self.backend}#{cell.arn}", {}
+
+    def refusal(self, status):
+        kind = {500: "InternalServerErrorException", 409: "ConflictException"}.get(status)
+        return {"answer": '{"message":"spoiled"}', "headers": {"x-amzn-errortype": kind}} if kind else {"answer": "<html>spoiled</html>", "type": "text/html"}
+
+
+class Rest(Http):
+    commit, load = {"method": "POST", "path": "/namespaces/[^/]*/tables/t$"}, {"method": "GET", "path": r"/namespaces/[^/]*/tables/t(\?|$)"}
+
+    @property
+    def backend(self):
+        return port_of(os.environ["FRAZIL_REST"])
+
+    def options(self, cell, endpoint):
+        return {"catalog-type": "rest", "uri": f"http://{endpoint or self.backend}", **self.store}
+
+    def address(self, cell):
+        return f"rest:http://{self.backend}", {}
+
+    def refusal(self, status):
+        if status in (502, 504):
+            return {"answer": "<html>spoiled</html>", "type": "text/html"}
+        kind = {500: "InternalServerError", 503: "ServiceUnavailableException", 409: "CommitFailedException"}[status]
+        return {"answer": '{"error":{"message":"spoiled","type":"%s","code":%d}}' % (kind, status)}
+
+
+KINDS = {k.name: k for k in (Sqlite("sqlite"), Hadoop("hadoop"), Postgres("postgres"), Glue("glue"), S3Tables("s3tables"), Rest("rest"))}
