@@ -39,7 +39,7 @@ struct s3_upload {
     unsigned in_flight;      /* jobs queued or running */
     unsigned failed;
     bool cancelled;
-    fz_error error;          /* of the first part that failed */
+    fz_error *error;         /* of the first part that failed */
 };
 
 s3_upload *s3_upload_new(s3_store *s, const char *location, uint64_t tag) {
@@ -161,7 +161,10 @@ static void part_job(void *cx) {
     if (go && rc == FZ_OK) {
         u->parts[k].state = STORED;
         u->parts[k].etag = etag;
-    } else if (go && u->failed++ == 0) u->error = e;
+    } else if (go && u->failed++ == 0) {
+        if (!u->error) u->error = FZ_NEW(fz_error);
+        *u->error = e;
+    }
     u->in_flight--;
     pthread_cond_broadcast(&u->changed);
     pthread_mutex_unlock(&u->lock);
@@ -204,8 +207,8 @@ static fz_status failure(s3_upload *u, fz_error *err) { /* the lock is held */
     for (size_t k = 0; k < u->n_parts; k++)
         if (u->parts[k].state == FAILED || u->parts[k].state == QUEUED) u->parts[k].state = STAGED;
     u->next = u->failed = 0;
-    if (err) *err = u->error;
-    return u->error.cls;
+    if (err) *err = *u->error;
+    return u->error->cls;
 }
 
 static fz_status queue_parts(s3_upload *u, fz_error *err) {
@@ -247,8 +250,8 @@ fz_status s3_upload_add(s3_upload *u, uint64_t at, const void *p, size_t n, fz_e
 static fz_status wait_parts(s3_upload *u, fz_error *err) {
     pthread_mutex_lock(&u->lock);
     while (u->in_flight > 0) pthread_cond_wait(&u->changed, &u->lock);
-    fz_status rc = u->failed ? u->error.cls : FZ_OK;
-    if (rc != FZ_OK && err) *err = u->error;
+    fz_status rc = u->failed ? u->error->cls : FZ_OK;
+    if (rc != FZ_OK && err) *err = *u->error;
     pthread_mutex_unlock(&u->lock);
     return rc;
 }
@@ -429,6 +432,7 @@ void s3_upload_free(s3_upload *u) {
     remove_staged(u);
     for (size_t k = 0; k < u->n_parts; k++) fz_free(u->parts[k].etag);
     fz_free(u->parts);
+    fz_free(u->error);
     fz_free(u->id);
     fz_free(u->file);
     fz_free(u->location);
