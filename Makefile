@@ -3,9 +3,10 @@
 # ROOMS lists the rooms of src/ from the lowest to the highest; DEPS_x what room x may include. The include check
 # (test/check_includes.py) reads the same lines, so that the picture and the build cannot drift apart.
 
-ROOMS := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops session cli
+ROOMS := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops session cli
 
 DEPS_base    :=
+DEPS_spool   := base
 DEPS_col     := base
 DEPS_conf    := base
 DEPS_net     := base
@@ -14,15 +15,15 @@ DEPS_fileio  := base net aws
 DEPS_parquet := base col
 DEPS_iceberg := base col
 DEPS_catalog := base col net aws fileio iceberg
-DEPS_source  := base net aws
+DEPS_source  := base spool net aws
 DEPS_decode  := base col
 DEPS_sql     := base col
 DEPS_exec    := base col sql
 DEPS_sink    := base col net aws fileio parquet iceberg catalog
-DEPS_job     := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink
-DEPS_ops     := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink job
-DEPS_session := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops
-DEPS_cli     := base col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops session
+DEPS_job     := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink
+DEPS_ops     := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink job
+DEPS_session := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops
+DEPS_cli     := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops session
 
 CC      := gcc
 # V=1 shows the commands.
@@ -39,7 +40,7 @@ B       := build-thread
 OPT     := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 endif
 CFLAGS  := -std=c17 -D_GNU_SOURCE -Isrc -isystem $(shell pg_config --includedir 2>/dev/null || echo /usr/include/postgresql) $(OPT) $(WARN) -pthread
-LIBS    := -lrdkafka -lcurl -lcrypto -lzstd -llz4 -lsnappy -ldeflate -ljansson -lyaml -lsqlite3 -lpq -lm -pthread
+LIBS    := -lrdkafka -lcurl -levent_openssl -levent_pthreads -levent -lnghttp2 -lisal -lssl -lcrypto -lzstd -llz4 -lsnappy -ldeflate -ljansson -lyaml -lsqlite3 -lpq -lm -pthread
 
 objs_of  = $(patsubst src/%.c,$(B)/%.o,$(wildcard src/$(1)/*.c))
 lib_of   = $(B)/lib/$(1).a

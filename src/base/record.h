@@ -19,6 +19,7 @@ typedef struct fz_record {
     int32_t key_len;        /* -1: null */
     int64_t offset;
     int64_t timestamp_ms;   /* -1: none */
+    int64_t time_ns;        /* event time where the protocol has one in nanoseconds since the epoch (forward, OTLP, syslog); 0: none */
     uint8_t timestamp_type; /* 0 NoTimestampType, 1 CreateTime, 2 LogAppendTime */
     bool oversized;         /* larger than source.max-record-size: value was not kept; value_len is its size where the source knows it, else -1 */
     uint16_t n_headers;     /* filled only when the source was asked for headers */

@@ -1,0 +1,86 @@
+/* Listeners: loops, connections, datagrams, HTTP/1.1. libevent and OpenSSL do the work; this room gives them limits, so that no peer can hold more than its share.
+ *
+ * What it does not do: it knows no protocol above HTTP, and stores nothing.
+ *
+ * Invariants
+ *  1. Every listener has limits on connections, on bytes that one connection may have in memory, and on time: for the TLS handshake, for a message to be completed once begun
+ *     (slow loris), and between messages. What passes one is closed (HTTP: answered 408, 413, 431, 503 first) and counted.
+ *  2. A listener binds to loopback unless its options have something that authenticates (or say auth = none and allow-unauthenticated = true): net_listen_check.
+ *  3. All functions of a protocol run in its loop's thread; they must not block. net_loop_call hands work to that thread from any other.
+ *  4. At the limit of connections new ones are accepted and closed at once (TCP) or answered 503 (HTTP); those that are there are unharmed.
+ * Threads: as said at each function; "loop" means only within that loop's thread.
+ */
+#ifndef NET_SERVER_H
+#define NET_SERVER_H
+#include "base/base.h"
+
+typedef struct net_loop net_loop;
+fz_status net_loop_new(const char *name, net_loop **out, fz_error *err) FZ_MUST_USE; /* with its thread */
+void net_loop_free(net_loop *l);                                   /* closes its listeners and connections, joins the thread */
+void net_loop_call(net_loop *l, void (*fn)(void *cx), void *cx);   /* any thread; runs once, in order */
+void net_loop_after(net_loop *l, int64_t ms, void (*fn)(void *cx), void *cx); /* loop */
+
+typedef struct net_listen_options {
+    const char *address;          /* "127.0.0.1:24224", "[::1]:514", "0.0.0.0:4318", "host:0" (any free port) */
+    const char *tls_cert, *tls_key, *tls_ca; /* PEM files; cert NULL: plain; ca not NULL: client certificates are demanded */
+    uint32_t max_connections;     /* 0: 1024 */
+    size_t max_message;           /* bytes of one message (HTTP: body after decompression is the caller's); 0: 16 MiB */
+    size_t max_buffered;          /* bytes over all connections that wait to be worked off; 0: 32 MiB */
+    int64_t handshake_timeout_ms; /* 0: 10 s */
+    int64_t message_timeout_ms;   /* 0: 30 s */
+    int64_t idle_timeout_ms;      /* 0: 5 min */
+} net_listen_options;
+/* authenticated: something in the options authenticates peers; opt_out: the user said that anybody may. USER "listen.open" for a wider address without either; "listen.address". */
+fz_status net_listen_check(const char *address, bool authenticated, bool opt_out, fz_error *err) FZ_MUST_USE;
+
+typedef struct net_listener net_listener;
+typedef struct net_stats { uint64_t accepted, refused, timed_out, too_large, tls_failed; uint32_t open; uint64_t bytes_in, buffered; } net_stats;
+net_stats net_listener_stats(const net_listener *l);     /* any thread */
+const char *net_listener_address(const net_listener *l); /* as bound, with the real port */
+
+/* ---- streams: forward, syslog over TCP, gRPC ---- */
+typedef struct net_conn net_conn;
+typedef struct net_proto {
+    /* All in the loop. state is what open returned; NULL closes the connection. */
+    void *(*open)(void *cx, net_conn *c);
+    /* New bytes stand at p (contiguous, all that are not consumed yet). Returns how many were consumed; SIZE_MAX: close. Called again with the rest when more comes; a protocol that
+     * consumes nothing of max_message bytes is closed. */
+    size_t (*data)(void *state, const uint8_t *p, size_t n);
+    void (*eof)(void *state, const uint8_t *p, size_t n); /* the peer has closed; p: what was never consumed */
+    void (*close)(void *state);                           /* always last */
+} net_proto;
+/* alpn: "h2" for gRPC over TLS, NULL: none. Any thread, before traffic. USER "listen.in-use", "listen.address", "listen.tls"; FATAL else. */
+fz_status net_listen_stream(net_loop *l, const net_listen_options *o, const char *alpn, const net_proto *p, void *cx, net_listener **out, fz_error *err) FZ_MUST_USE;
+void net_conn_write(net_conn *c, const void *p, size_t n); /* loop; copied */
+void net_conn_pause(net_conn *c);                          /* loop; no more data is read: back-pressure. Time-outs stand still */
+void net_conn_resume(net_conn *c);
+void net_conn_end(net_conn *c);                            /* loop; closes when all is written */
+const char *net_conn_peer(const net_conn *c);              /* "127.0.0.1:50514" */
+const char *net_conn_tls_name(const net_conn *c);          /* common name of the client's certificate, or NULL */
+
+/* ---- datagrams: syslog over UDP ---- */
+typedef void (*net_datagram_fn)(void *cx, const uint8_t *p, size_t n, const char *peer); /* loop */
+fz_status net_listen_datagrams(net_loop *l, const net_listen_options *o, net_datagram_fn fn, void *cx, net_listener **out, fz_error *err) FZ_MUST_USE;
+void net_datagrams_pause(net_listener *l, bool pause); /* loop; while paused the kernel's buffer fills, then it drops: counted as `refused` where the kernel tells */
+
+/* ---- HTTP/1.1 ---- */
+typedef struct net_http_request {
+    const char *method, *path, *query; /* as on the wire, undecoded; query NULL: none */
+    const char *peer, *tls_name;
+    const uint8_t *body;               /* whole, contiguous, as sent (Content-Encoding is the handler's) */
+    size_t n_body;
+    void *inner;                       /* the room's own */
+} net_http_request;
+const char *net_http_header(const net_http_request *r, const char *name); /* any case; NULL: not there */
+/* Calls fn for each header as sent, in order: for signatures. */
+void net_http_each_header(const net_http_request *r, void (*fn)(void *cx, const char *name, const char *value), void *cx);
+/* loop. The handler answers now or keeps r and answers later (net_http_answer, in the loop); r lives until it is answered, also when the peer goes away. */
+typedef void (*net_http_fn)(void *cx, net_http_request *r);
+fz_status net_listen_http(net_loop *l, const net_listen_options *o, net_http_fn fn, void *cx, net_listener **out, fz_error *err) FZ_MUST_USE;
+typedef struct net_http_field { const char *name, *value; } net_http_field;
+void net_http_answer(net_http_request *r, int status, const net_http_field *h, size_t n, const void *body, size_t n_body); /* loop; frees r */
+
+/* Inflates gzip (all members) or zstd into out, at most max bytes. DATA "body.encoding" (broken), "body.too-large" (found while inflating). coding: "gzip", "x-gzip", "zstd", "deflate", "identity" (copies) in any case;
+ * USER "body.coding" for others. Any thread. */
+fz_status net_inflate(const char *coding, const void *p, size_t n, size_t max, fz_buf *out, fz_error *err) FZ_MUST_USE;
+#endif
