@@ -74,7 +74,7 @@ static fz_status try_once(attempt *t, rest_answer *out, fz_error *err) {
     if (rc == FZ_OK) rc = rest_auth_add(r, &o, a, &h, &t->mark, err);
     if (rc == FZ_OK) {
         net_request n = {.method = method, .url = t->url, .headers = h.v, .n_headers = h.n, .body = {.p = t->body.data, .n = t->body.len, .fd = -1}, .tls = r->tls, .proxy = r->proxy,
-                         .connect_timeout_ms = r->connect_timeout_ms, .stall_timeout_ms = r->stall_timeout_ms, .max_answer = t->rq->max_answer, .repeatable = t->rq->effect != REST_ONCE};
+                         .connect_timeout_ms = r->connect_timeout_ms, .stall_timeout_ms = r->stall_timeout_ms, .max_answer = t->rq->max_answer, .repeatable = t->rq->effect == REST_READ};
         rc = net_exchange(&n, &out->http, err);
     }
     fz_arena_free(a);
