@@ -68,8 +68,8 @@ fz_status pointer_write(fio *io, const char *location, const ice_metadata *m, bo
 /* ---- small things ---- */
 
 fz_status pointer_reclass(fz_error *err, fz_status cls, const char *code) {
-    fz_error was = *err;
-    fz_fail(err, cls, code, "%s", was.message);
+    fz_error was = *err; /* code may point into err */
+    fz_fail(err, cls, code == err->code ? was.code : code, "%s", was.message);
     if (was.detail[0]) fz_detail(err, "%s", was.detail);
     if (was.hint[0]) fz_hint(err, "%s", was.hint);
     return cls;

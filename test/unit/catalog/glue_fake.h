@@ -2,50 +2,13 @@
  * Imitates AWS Glue's JSON 1.1 protocol (API reference: GetTable, UpdateTable, ...; errors as {"__type", "Message"} with status 400). */
 #ifndef GLUE_FAKE_H
 #define GLUE_FAKE_H
-#include "cat_test.h"
-#include "http_fake.h"
-#include <jansson.h>
-
-typedef enum { TRICK_NONE /* only before and after */, TRICK_ERROR, TRICK_LOST, TRICK_APPLY_LOST, TRICK_APPLY_ERROR } trick_kind;
-typedef struct trick {
-    const char *op;           /* the next call of this operation */
-    trick_kind kind;
-    int status;               /* of ERROR and APPLY_ERROR; 0: 400 */
-    const char *code, *message;
-    void (*before)(void);     /* what happens just before the call is looked at */
-    void (*after)(void);      /* ... after it was applied (or not), before the answer */
-    int times;                /* 0: once; -1: always */
-} trick;
-
-static struct fake_glue {
-    http_fake *http;
-    json_t *databases, *tables; /* by "db" and "db.t" */
-    json_t *requests;           /* [{"op", "in"}] in order */
-    trick tricks[8];
-    int n_tricks;
-    char *texts[512];
-    int n_texts;
-} fg;
-
-static inline const char *keep_text(char *s) {
-    if (fg.n_texts < 512) fg.texts[fg.n_texts++] = s;
-    return s;
-}
+#include "aws_fake.h"
 
 static inline void reply_error(http_reply *out, int status, const char *code, const char *message) {
     out->status = status ? status : 400;
     out->headers = "Content-Type: application/x-amz-json-1.1\r\n";
     out->body = keep_text(fz_asprintf("{\"__type\":\"%s\",\"Message\":\"%s\"}", code, message ? message : code));
 }
-static inline void reply_json(http_reply *out, json_t *j) {
-    char *s = json_dumps(j, 0);
-    out->headers = "Content-Type: application/x-amz-json-1.1\r\n";
-    out->body = keep_text(fz_strdup(s));
-    free(s);
-    json_decref(j);
-}
-
-static inline const char *str(const json_t *o, const char *k) { return json_string_value(json_object_get(o, k)); }
 static inline const char *table_key(const json_t *in) {
     static char key[600];
     const char *name = str(in, "Name");
@@ -85,26 +48,26 @@ static inline json_t *page_of(const json_t *all, const json_t *in, const char *m
 static inline void apply_database(const char *op, const json_t *in, http_reply *out) {
     json_t *d = json_object_get(in, "DatabaseInput");
     const char *name = str(in, "Name") ? str(in, "Name") : str(d, "Name");
-    json_t *have = name ? json_object_get(fg.databases, name) : NULL;
-    if (!strcmp(op, "GetDatabases")) return reply_json(out, page_of(fg.databases, in, "DatabaseList", ""));
+    json_t *have = name ? json_object_get(fg.spaces, name) : NULL;
+    if (!strcmp(op, "GetDatabases")) return reply_json(out, page_of(fg.spaces, in, "DatabaseList", ""));
     if (!strcmp(op, "CreateDatabase")) {
         if (have) return reply_error(out, 400, "AlreadyExistsException", "Database already exists.");
         d = json_deep_copy(d);
         json_object_set_new(d, "CatalogId", json_string("123456789012"));
         json_object_set_new(d, "CreateTime", json_real(1.7e9));
-        json_object_set_new(fg.databases, name, d);
+        json_object_set_new(fg.spaces, name, d);
         return reply_json(out, json_object());
     }
     if (!have) return reply_error(out, 400, "EntityNotFoundException", "Database not found.");
     if (!strcmp(op, "GetDatabase")) return reply_json(out, json_pack("{s:O}", "Database", have));
-    if (!strcmp(op, "DeleteDatabase")) json_object_del(fg.databases, name);
-    if (!strcmp(op, "UpdateDatabase")) json_object_set(fg.databases, name, d);
+    if (!strcmp(op, "DeleteDatabase")) json_object_del(fg.spaces, name);
+    if (!strcmp(op, "UpdateDatabase")) json_object_set(fg.spaces, name, d);
     reply_json(out, json_object());
 }
 
 static inline void apply_table(const char *op, const json_t *in, http_reply *out) {
     const char *db = str(in, "DatabaseName");
-    if (!json_object_get(fg.databases, db)) return reply_error(out, 400, "EntityNotFoundException", "Database not found.");
+    if (!json_object_get(fg.spaces, db)) return reply_error(out, 400, "EntityNotFoundException", "Database not found.");
     if (!strcmp(op, "GetTables")) {
         char prefix[300];
         snprintf(prefix, sizeof prefix, "%s.", db);
@@ -134,76 +97,23 @@ static inline void fake_apply(const char *op, const json_t *in, http_reply *out)
     else apply_table(op, in, out);
 }
 
-static inline trick *find_trick(const char *op) {
-    for (int i = 0; i < fg.n_tricks; i++)
-        if (fg.tricks[i].times != -2 && !strcmp(fg.tricks[i].op, op)) return &fg.tricks[i];
-    return NULL;
-}
-
 static inline void fake_handle(void *cx, const http_seen *rq, size_t index, http_reply *out) {
     (void)cx, (void)index;
     char target[128];
     json_t *in = json_loadb(rq->body, rq->n_body, 0, NULL);
-    if (!in || !http_fake_header(rq, "x-amz-target", target, sizeof target) || strncmp(target, "AWSGlue.", 8)) {
-        json_decref(in);
-        return reply_error(out, 400, "UnknownOperationException", "what?");
-    }
-    const char *op = target + 8;
-    json_array_append_new(fg.requests, json_pack("{s:s, s:O}", "op", op, "in", in));
-    trick none = {0}, t = none, *found = find_trick(op);
-    if (found) {
-        t = *found;
-        if (found->times > 1) found->times--;
-        else if (found->times != -1) found->times = -2;
-    }
-    if (t.before) t.before();
-    if (t.kind == TRICK_NONE || t.kind == TRICK_APPLY_LOST || t.kind == TRICK_APPLY_ERROR) fake_apply(op, in, out);
-    if (t.after) t.after();
-    if (t.kind == TRICK_ERROR || t.kind == TRICK_APPLY_ERROR) reply_error(out, t.status, t.code, t.message);
-    if (t.kind == TRICK_LOST || t.kind == TRICK_APPLY_LOST) out->close_before = true;
+    if (!in || !http_fake_header(rq, "x-amz-target", target, sizeof target) || strncmp(target, "AWSGlue.", 8)) reply_error(out, 400, "UnknownOperationException", "what?");
+    else fake_call(target + 8, in, out);
     json_decref(in);
 }
 
-static inline void play(trick t) { fg.tricks[fg.n_tricks++] = t; }
-static inline void forget_tricks(void) { fg.n_tricks = 0; }
-static inline int count_ops(const char *op) {
-    int n = 0;
-    for (size_t i = 0; i < json_array_size(fg.requests); i++) n += !strcmp(str(json_array_get(fg.requests, i), "op"), op);
-    return n;
-}
-/* The k-th request of op. */
-static inline const json_t *request(const char *op, int k) {
-    for (size_t i = 0; i < json_array_size(fg.requests); i++)
-        if (!strcmp(str(json_array_get(fg.requests, i), "op"), op) && k-- == 0) return json_object_get(json_array_get(fg.requests, i), "in");
-    fail_msg("no such request: %s", op);
-    return NULL;
-}
 static inline const char *current_location(const char *key) { return str(json_object_get(json_object_get(fg.tables, key), "Parameters"), "metadata_location"); }
 
-extern void (*aws_sleep)(int64_t ms);
-static inline void no_sleep(int64_t ms) { (void)ms; }
-
 static inline int fake_setup(void **state) {
-    aws_sleep = no_sleep;
-    setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
-    setenv("AWS_CONFIG_FILE", "/nonexistent", 1);
-    setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent", 1);
-    memset(&fg, 0, sizeof fg);
-    fg.databases = json_object();
-    fg.tables = json_object();
-    fg.requests = json_array();
-    fg.http = http_fake_start(NULL, 0);
-    http_fake_handle(fg.http, fake_handle, NULL);
-    return setup(state);
+    fg.apply = fake_apply;
+    fg.error = reply_error;
+    return fake_begin(state, fake_handle);
 }
-static inline int fake_teardown(void **state) {
-    http_fake_stop(fg.http);
-    json_decref(fg.databases);
-    json_decref(fg.tables);
-    json_decref(fg.requests);
-    for (int i = 0; i < fg.n_texts; i++) fz_free(fg.texts[i]);
-    return teardown(state);
-}
+static inline int fake_teardown(void **state) { return fake_end(state); }
 
 static inline fz_status open_glue(const fz_pair *more, size_t n, cat_catalog **c) {
     static int number;

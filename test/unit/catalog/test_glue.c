@@ -188,7 +188,7 @@ static void test_life(void **state) {
 static void test_properties(void **state) {
     (void)state;
     begin();
-    json_t *d = json_object_get(fg.databases, "logs");
+    json_t *d = json_object_get(fg.spaces, "logs");
     json_object_set_new(d, "Parameters", json_pack("{s:s}", "theirs", "1"));
     json_object_set_new(d, "CreateTableDefaultPermissions", json_pack("[{s:[s]}]", "Permissions", "ALL"));
     const fz_pair props[] = {{.key = "comment", .value = "x"}, {.key = "ours", .value = "2"}};
@@ -409,7 +409,7 @@ static void test_commits(void **state) {
         const commit_case *k = &commit_cases[i];
         const char *ours;
         json_object_clear(fg.tables);
-        json_object_clear(fg.databases);
+        json_object_clear(fg.spaces);
         json_array_clear(fg.requests);
         forget_tricks();
         begin();
@@ -476,7 +476,7 @@ static void made_by_another(void) {
     json_object_set_new(fg.tables, "logs.new", json_pack("{s:s, s:s, s:{s:s, s:s}}", "Name", "new", "VersionId", "0", "Parameters", "table_type", "ICEBERG", "metadata_location",
                                                          "mem://other/new/metadata/00000-x.metadata.json"));
 }
-static void database_goes(void) { json_object_del(fg.databases, "logs"); }
+static void database_goes(void) { json_object_del(fg.spaces, "logs"); }
 
 static void test_creation(void **state) {
     (void)state;
@@ -509,7 +509,7 @@ static void test_creation(void **state) {
         if (rc != FZ_OK) ice_metadata_free(m);
         cat_table_free(t);
         json_object_del(fg.tables, "logs.new");
-        json_object_set_new(fg.databases, "logs", json_pack("{s:s}", "Name", "logs"));
+        json_object_set_new(fg.spaces, "logs", json_pack("{s:s}", "Name", "logs"));
         forget_tricks();
     }
     end();
