@@ -86,9 +86,9 @@ class Lake:
     def pyiceberg(self, **more):
         return SqlCatalog("lake", uri=self.uri.replace("postgresql:", "postgresql+psycopg2:"), warehouse=f"file://{self.wh}", **more)
 
-    def sql(self, *statements):
+    def sql(self, *statements, port=PORT):
         with open(f"{self.wh}/init.sql", "w") as f:
-            f.write(f"CREATE CATALOG lake WITH ('type'='iceberg','catalog-type'='jdbc','uri'='jdbc:postgresql://127.0.0.1:{PORT}/{self.name}',"
+            f.write(f"CREATE CATALOG lake WITH ('type'='iceberg','catalog-type'='jdbc','uri'='jdbc:postgresql://127.0.0.1:{port}/{self.name}',"
                     f"'jdbc.user'='frazil','jdbc.password'='frazil','warehouse'='file://{self.wh}');\nUSE CATALOG lake;\n")
         args = [x for s in statements for x in ("-e", s)]
         p = subprocess.run([BIN, "sql", "-i", f"{self.wh}/init.sql", "--format", "json", *args], capture_output=True, text=True)
@@ -334,6 +334,33 @@ def lost():
     check("of several hosts the one that answers", lake.run("list", uri=lake.uri.replace(f"127.0.0.1:{PORT}", f"127.0.0.1:{proxy.ports[0]},127.0.0.1:{PORT}")) == ["db"])
 
 
+def job():
+    """INSERTs whose statements are spoiled in turn: each adds its row once."""
+    lake = Lake()
+    lake.sql("CREATE DATABASE db", "CREATE TABLE db.t (id BIGINT NOT NULL, name STRING)")
+    proxy = Proxy(f"0=pg:127.0.0.1:{PORT}", log=f"{DIR}/proxy.log")
+    spoilt = [{"do": "drop-answer"}, {"do": "reset"}, {"do": "late", "seconds": 0.5}, {"do": "answer", "sqlstate": "57014", "when": "after"}, {"do": "answer", "sqlstate": "40001"},
+              {"do": "short-answer"}, {"do": "down", "seconds": 1, "when": "after"}, {"do": "down", "seconds": 1}]
+    n = 0
+    for where in ("^COMMIT", "^UPDATE", "^BEGIN", "^SELECT metadata_location"):
+        for how in spoilt:
+            n += 1
+            if where != "^COMMIT" and how["do"] == "answer" and how["sqlstate"] == "57014":
+                how = {"do": "answer", "sqlstate": "53300"}
+            # the first look at the table belongs to the statement, the second to the job, which tries again
+            proxy.rules({"path": where, "nth": 2 if where.startswith("^SELECT") else 1, **how})
+            lake.sql(f"INSERT INTO db.t VALUES ({n}, '{where[1:]} {how['do']}')", port=proxy.ports[0])
+            check("  and it was spoilt", proxy.hits() == 1)
+            while proxy.state()["counts"].get("down") and subprocess.run(["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{proxy.ports[0]}"], stderr=subprocess.DEVNULL).returncode:
+                time.sleep(0.1)
+    proxy.stop()
+    got = sorted(r["id"] for r in lake.sql("SELECT id FROM db.t"))
+    check(f"{n} rows, each once", got == list(range(1, n + 1)), got)
+    live = {f"{lake.wh}/db/t/data/{f}" for f in os.listdir(f"{lake.wh}/db/t/data") if f.endswith(".parquet")}
+    named = {f.file.file_path.removeprefix("file://") for f in lake.pyiceberg().load_table("db.t").scan().plan_files()}
+    check("no file of a row is missing", named <= live, named - live)
+
+
 def killed():
     """The server ends our sessions, at COMMIT and wherever it hits."""
     lake = Lake()
@@ -416,7 +443,7 @@ def locks():
     check("a commit is durable whatever the role's setting", lake.ask("SELECT v FROM seen") == [("on",)])
 
 
-CASES = {f.__name__: f for f in (shared, schemas, creation, race, lost, killed, locks)}
+CASES = {f.__name__: f for f in (shared, schemas, creation, race, lost, job, killed, locks)}
 for name in sys.argv[3:] or CASES:
     print(f"-- {name}", flush=True)
     CASES[name]()
