@@ -42,7 +42,11 @@ static void on_error(rd_kafka_t *rk, int e, const char *reason, void *opaque) {
     kafka_client *c = opaque;
     rd_kafka_resp_err_t code = (rd_kafka_resp_err_t)e;
     (void)rk;
-    if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED ||
+    /* That a token could not be renewed is no refusal of the broker's: the old one is good for a while, and a service of credentials may come back. */
+    int token = atomic_load(&c->token_failed);
+    bool tokenless = code == RD_KAFKA_RESP_ERR__AUTHENTICATION && token != FZ_OK && (token == FZ_RETRY || fz_starts(reason, "Failed to acquire"));
+    if (tokenless) log_limited(c, FZ_LOG_WARN, "kafka.no-token", rd_kafka_err2name(code), reason);
+    else if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED ||
         code == RD_KAFKA_RESP_ERR__SSL) {
         pthread_mutex_lock(&c->lock);
         snprintf(c->auth_text, sizeof c->auth_text, "%s", reason);
@@ -55,30 +59,73 @@ static void on_error(rd_kafka_t *rk, int e, const char *reason, void *opaque) {
     log_limited(c, FZ_LOG_WARN, "kafka.connection", rd_kafka_err2name(code), reason);
 }
 
-fz_status kafka_client_new(const fz_pair *options, size_t n, kafka_client_kind kind, const kafka_limits *limits, kafka_client *client,
-                           rd_kafka_t **out, fz_error *err) {
-    rd_kafka_conf_t *conf;
-    *out = NULL;
-    FZ_TRY(kafka_conf_make(options, n, kind, limits, &conf, err));
-    pthread_mutex_init(&client->lock, NULL);
-    const char *mechanism = fz_pair_get(options, n, "properties.sasl.mechanism");
-    client->scram = mechanism && strncasecmp(mechanism, "SCRAM", 5) == 0;
-    rd_kafka_conf_set_opaque(conf, client);
-    rd_kafka_conf_set_log_cb(conf, on_log);
-    rd_kafka_conf_set_error_cb(conf, on_error);
-    char text[512];
-    *out = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text);
-    if (*out) return FZ_OK;
-    rd_kafka_conf_destroy(conf);
-    pthread_mutex_destroy(&client->lock);
-    return fz_fail(err, FZ_USER, "kafka.configuration", "table %s: the Kafka client does not take its configuration: %s", client->table, text);
+static void client_free(kafka_client *c) {
+    kafka_msk_free(c->msk);
+    c->msk = NULL;
+    pthread_mutex_destroy(&c->lock);
 }
 
 void kafka_client_free(kafka_client *client, rd_kafka_t *rk) {
     if (!rk) return;
     /* Not the polite leave of a group: none of our clients is a member of one. */
     rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-    pthread_mutex_destroy(&client->lock);
+    client_free(client);
+}
+
+/* In a background thread of librdkafka, when four fifths of a token's life are over, and 10 s after a failure. */
+static void on_token_wanted(rd_kafka_t *rk, const char *config, void *opaque) {
+    kafka_client *c = opaque;
+    fz_error err = {0};
+    char text[sizeof err.message + sizeof err.detail + 8];
+    (void)config;
+    atomic_store(&c->token_failed, (int)kafka_msk_give_token(c->msk, rk, &err));
+    if (atomic_load(&c->token_failed) == FZ_OK) return;
+    fz_log_error(FZ_LOG_WARN, "kafka.token", &err);
+    snprintf(text, sizeof text, "%s (%s)", err.message, err.detail);
+    rd_kafka_oauthbearer_set_token_failure(rk, text);
+}
+
+/* The first token is there before anything connects, so that its errors are told as they are. */
+static fz_status start_tokens(kafka_client *c, rd_kafka_t *rk, fz_error *err) {
+    if (!c->msk) return FZ_OK;
+    FZ_TRY(kafka_msk_give_token(c->msk, rk, err));
+    rd_kafka_error_t *e = rd_kafka_sasl_background_callbacks_enable(rk);
+    if (!e) return FZ_OK;
+    fz_fail(err, FZ_FATAL, "kafka.client", "table %s: %s", c->table, rd_kafka_error_string(e));
+    rd_kafka_error_destroy(e);
+    return FZ_FATAL;
+}
+
+fz_status kafka_client_new(const fz_pair *options, size_t n, kafka_client_kind kind, const kafka_limits *limits, kafka_client *client,
+                           rd_kafka_t **out, fz_error *err) {
+    rd_kafka_conf_t *conf;
+    *out = NULL;
+    FZ_TRY(kafka_conf_make(options, n, kind, limits, &conf, err));
+    fz_status rc = kafka_msk_new(options, n, &client->msk, err);
+    if (rc != FZ_OK) {
+        rd_kafka_conf_destroy(conf);
+        return rc;
+    }
+    pthread_mutex_init(&client->lock, NULL);
+    const char *mechanism = fz_pair_get(options, n, "properties.sasl.mechanism");
+    client->scram = mechanism && strncasecmp(mechanism, "SCRAM", 5) == 0;
+    rd_kafka_conf_set_opaque(conf, client);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+    if (client->msk) {
+        rd_kafka_conf_set_oauthbearer_token_refresh_cb(conf, on_token_wanted);
+        rd_kafka_conf_enable_sasl_queue(conf, 1); /* served in the background: nobody polls while a statement is prepared */
+    }
+    char text[512];
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text);
+    if (!rk) {
+        rd_kafka_conf_destroy(conf);
+        rc = fz_fail(err, FZ_USER, "kafka.configuration", "table %s: the Kafka client does not take its configuration: %s", client->table, text);
+    } else rc = start_tokens(client, rk, err);
+    if (rc == FZ_OK) *out = rk;
+    else if (rk) kafka_client_free(client, rk);
+    else client_free(client);
+    return rc;
 }
 
 static fz_status refused(kafka_client *c, rd_kafka_resp_err_t e, fz_error *err) {
@@ -88,6 +135,8 @@ static fz_status refused(kafka_client *c, rd_kafka_resp_err_t e, fz_error *err) 
             c->table);
     fz_detail(err, "%s", c->auth_text);
     pthread_mutex_unlock(&c->lock);
+    if (c->msk && !tls)
+        return fz_hint(err, "the identity needs kafka-cluster:Connect on the cluster in its IAM policy, the token must be for the cluster's region, and the clock must be right");
     if (scram)
         return fz_hint(err, "check user and password. Brokers since Kafka 4.0, and patched older ones, refuse any SCRAM login of librdkafka before 2.6.1, and this is %s: "
                             "use a newer librdkafka, PLAIN over TLS, or TLS client certificates", rd_kafka_version_str());

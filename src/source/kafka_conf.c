@@ -101,10 +101,14 @@ static fz_status put_servers(mapper *m) {
 static fz_status put_sasl(mapper *m) {
     const char *mechanism = property(m, "sasl.mechanism"), *jaas = property(m, "sasl.jaas.config");
     if (!mechanism) mechanism = "GSSAPI";
+    if (kafka_msk_wanted(m->options, m->n)) {
+        FZ_TRY(kafka_msk_check(m->options, m->n, m->err));
+        return put(m, "sasl.mechanism", "OAUTHBEARER");
+    }
     bool plain = fz_ieq(mechanism, "PLAIN"), scram = fz_ieq(mechanism, "SCRAM-SHA-256") || fz_ieq(mechanism, "SCRAM-SHA-512");
     if (!plain && !scram) {
         fz_fail(m->err, FZ_USER, "kafka.sasl-mechanism", "SASL mechanism '%s' is not supported", mechanism);
-        return fz_hint(m->err, "set 'properties.sasl.mechanism' to PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512%s",
+        return fz_hint(m->err, "set 'properties.sasl.mechanism' to PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or AWS_MSK_IAM%s",
                        property(m, "sasl.mechanism") ? "" : "; it is GSSAPI when nothing sets it");
     }
     if (!jaas)
@@ -179,6 +183,19 @@ static fz_status put_keystore(mapper *m) {
     return key_password ? put(m, "ssl.key.password", key_password) : FZ_OK;
 }
 
+/* Java classes cannot run here; those of MSK are known by what they do. */
+static fz_status check_handlers(const mapper *m) {
+    static const char *const keys[] = {"sasl.client.callback.handler.class", "sasl.login.callback.handler.class"};
+    static const char *const known[] = {"software.amazon.msk.auth.iam.IAMClientCallbackHandler", "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *v = property(m, keys[i]);
+        if (!v || fz_ends(v, known[i])) continue;
+        fz_fail(m->err, FZ_USER, "option.refused", "option 'properties.%s': the Java class '%.120s' cannot run here", keys[i], v);
+        return fz_hint(m->err, "only %s is known", known[i]);
+    }
+    return FZ_OK;
+}
+
 static fz_status put_security(mapper *m) {
     static const char *const known[] = {"plaintext", "ssl", "sasl_plaintext", "sasl_ssl"};
     const char *protocol = property(m, "security.protocol");
@@ -188,6 +205,7 @@ static fz_status put_security(mapper *m) {
     if (i == 4)
         return fz_fail(m->err, FZ_USER, "option.invalid", "option 'properties.security.protocol': '%s' is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL", protocol);
     FZ_TRY(put(m, "security.protocol", known[i]));
+    FZ_TRY(check_handlers(m));
     if (i >= 2) FZ_TRY(put_sasl(m));
     if (i % 2 == 1) {
         FZ_TRY(put_truststore(m));

@@ -4,6 +4,7 @@
  *   kafka_options.c  the table of options, with every key of the Java consumer
  *   kafka_conf.c     properties.* -> configuration of librdkafka; security
  *   kafka_jaas.c     sasl.jaas.config
+ *   kafka_msk.c      logins to Amazon MSK with IAM
  *   kafka_start.c    scan.startup.* and scan.bounded.*: parsing, and resolving to numbers
  *   kafka_topics.c   metadata: topics, patterns, partitions, discovery
  *   kafka_read.c     assign and poll
@@ -96,13 +97,32 @@ fz_status kafka_conf_make(const fz_pair *options, size_t n, kafka_client_kind ki
 typedef fz_status (*kafka_put)(void *opaque, const char *key, const char *value, fz_error *err);
 fz_status kafka_conf_map(const fz_pair *options, size_t n, kafka_put put, void *opaque, fz_error *err) FZ_MUST_USE;
 
+enum { KAFKA_JAAS_OPTIONS = 32 };
 typedef struct kafka_jaas {
     char *module; /* class name */
     char *username, *password;
+    struct { char *name, *value; } options[KAFKA_JAAS_OPTIONS]; /* the others */
+    size_t n_options;
 } kafka_jaas;
 /* Errors never quote the text. Codes "kafka.jaas". */
 fz_status kafka_jaas_parse(const char *text, kafka_jaas *out, fz_error *err) FZ_MUST_USE;
 void kafka_jaas_free(kafka_jaas *j);
+const char *kafka_jaas_get(const kafka_jaas *j, const char *name); /* NULL: not given */
+
+/* --- logins to Amazon MSK with IAM: SASL/OAUTHBEARER with a token signed by AWS credentials --- */
+
+typedef struct kafka_msk kafka_msk;
+/* Whether the options ask for it: mechanism AWS_MSK_IAM, or OAUTHBEARER with IAMOAuthBearerLoginCallbackHandler. */
+bool kafka_msk_wanted(const fz_pair *options, size_t n);
+/* Checks class names and the login module's options. USER "kafka.jaas", "option.refused". Asks nobody. */
+fz_status kafka_msk_check(const fz_pair *options, size_t n, fz_error *err) FZ_MUST_USE;
+/* *out NULL when it is not wanted. Reads environment and profile files; the caller frees it. */
+fz_status kafka_msk_new(const fz_pair *options, size_t n, kafka_msk **out, fz_error *err) FZ_MUST_USE;
+void kafka_msk_free(kafka_msk *m); /* NULL is allowed */
+/* Gives rk a new token. Any thread. The errors of aws_msk_token. */
+fz_status kafka_msk_give_token(kafka_msk *m, rd_kafka_t *rk, fz_error *err) FZ_MUST_USE;
+/* The region in a broker's name ("b-1.x.kafka.eu-west-1.amazonaws.com:9098"), into out; false: there is none. */
+bool kafka_msk_region(const char *servers, char out[64]);
 
 /* --- the source --- */
 
@@ -142,6 +162,8 @@ typedef struct kafka_pool {
 typedef struct kafka_client {      /* what librdkafka's callbacks are given */
     const char *table;
     bool scram;                    /* the login is by SCRAM */
+    kafka_msk *msk;                /* the login is by a token of AWS; NULL: it is not */
+    _Atomic int token_failed;      /* the fz_status of the last token */
     _Atomic int auth_failed;       /* an rd_kafka_resp_err_t */
     _Atomic int all_down;
     pthread_mutex_t lock;          /* the rest */
@@ -188,6 +210,8 @@ fz_status kafka_resolve(kafka_source *k, uint32_t from, bool later, fz_error *er
 /* Offsets by timestamp (or RD_KAFKA_OFFSET_BEGINNING, _END) for splits [from, n) into out[]; -1 where there is none. */
 fz_status kafka_list_offsets(kafka_source *k, uint32_t from, int64_t timestamp, int64_t *out, fz_error *err) FZ_MUST_USE;
 fz_status kafka_bounds(src_source *s, uint32_t split, fz_error *err) FZ_MUST_USE;
+
+fz_status kafka_report_check(src_source *s, const char **group, fz_error *err) FZ_MUST_USE;
 
 /* --- reading --- */
 void kafka_readers_init(kafka_source *k);

@@ -8,6 +8,7 @@
  *  1. No error quotes any of the text: it holds a password.
  */
 #include "source/kafka_int.h"
+#include <stdio.h>
 
 typedef struct lexer { const char *p; fz_buf word; bool failed; } lexer;
 
@@ -67,6 +68,13 @@ static void take(char **to, lexer *l) {
     *to = fz_strdup(fz_buf_cstr(&l->word));
 }
 
+static fz_status add(kafka_jaas *j, const char *name, lexer *l, fz_error *err) {
+    if (j->n_options == KAFKA_JAAS_OPTIONS) return bad("it has too many options", err);
+    j->options[j->n_options].name = fz_strdup(name);
+    take(&j->options[j->n_options++].value, l);
+    return FZ_OK;
+}
+
 static fz_status parse(lexer *l, kafka_jaas *out, fz_error *err) {
     if (!next(l) || is(l, ";") || is(l, "=")) return bad("the name of a login module is missing", err);
     take(&out->module, l);
@@ -78,10 +86,13 @@ static fz_status parse(lexer *l, kafka_jaas *out, fz_error *err) {
     while (next(l) && !is(l, ";")) {
         char **to = is(l, "username") ? &out->username : is(l, "password") ? &out->password : NULL;
         bool tokens = is(l, "tokenauth");
+        char name[64];
+        snprintf(name, sizeof name, "%s", fz_buf_cstr(&l->word));
         if (!next(l) || !is(l, "=")) return bad("an option must have the form name=\"value\"", err);
         if (!next(l)) return bad("a value is missing or its quotes do not end", err);
         if (tokens && is(l, "true")) return bad("delegation tokens (tokenauth) are not supported", err);
         if (to) take(to, l);
+        else FZ_TRY(add(out, name, l, err));
     }
     if (l->failed) return bad("a value is missing or its quotes do not end", err);
     if (!is(l, ";")) return bad("the semicolon at its end is missing", err);
@@ -99,8 +110,20 @@ fz_status kafka_jaas_parse(const char *text, kafka_jaas *out, fz_error *err) {
     return rc;
 }
 
+const char *kafka_jaas_get(const kafka_jaas *j, const char *name) {
+    const char *found = NULL;
+    for (size_t i = 0; i < j->n_options; i++)
+        if (strcmp(j->options[i].name, name) == 0) found = j->options[i].value;
+    return found;
+}
+
 void kafka_jaas_free(kafka_jaas *j) {
     if (j->password) explicit_bzero(j->password, strlen(j->password));
+    for (size_t i = 0; i < j->n_options; i++) {
+        explicit_bzero(j->options[i].value, strlen(j->options[i].value));
+        fz_free(j->options[i].name);
+        fz_free(j->options[i].value);
+    }
     fz_free(j->module);
     fz_free(j->username);
     fz_free(j->password);

@@ -14,7 +14,7 @@
 #define GROUP_WHY "partitions are assigned by the job, not by a consumer group"
 #define METRICS_WHY "the Java client's metrics do not exist here; see the job's own metrics"
 #define JAVA_CLASS_WHY "it names a Java class, which cannot run here"
-#define OIDC_WHY "the mechanism OAUTHBEARER is not supported: use SCRAM, PLAIN or TLS client certificates"
+#define OIDC_WHY "the mechanism OAUTHBEARER is supported with MSK's IAM only: use SCRAM, PLAIN or TLS client certificates"
 #define KERBEROS_WHY "the mechanism GSSAPI is not supported: use SCRAM, PLAIN or TLS client certificates"
 #define JCA_WHY "it chooses a Java security provider; TLS is OpenSSL's here"
 #define SINK_WHY "it concerns writing to Kafka; this table is only read"
@@ -66,23 +66,23 @@
     N("request.timeout.ms", "socket.timeout.ms", 10, 300000, "60000", "Time-out of a request.")                        \
     I("retry.backoff.max.ms", "retries wait for retry.backoff.ms each time")                                           \
     N("retry.backoff.ms", "retry.backoff.ms", 1, 300000, "100", "Wait before a request is sent again.")                \
-    R("sasl.client.callback.handler.class", JAVA_CLASS_WHY)                                                            \
-    S("sasl.jaas.config", STRING, true, "Login of PlainLoginModule or ScramLoginModule: module, required, username=\"...\" and password=\"...\", and a semicolon.") \
+    S("sasl.client.callback.handler.class", STRING, false, "Only MSK's IAMClientCallbackHandler, with mechanism AWS_MSK_IAM.") \
+    S("sasl.jaas.config", STRING, true, "Login of PlainLoginModule or ScramLoginModule: module, required, username=\"...\" and password=\"...\", and a semicolon; or MSK's IAMLoginModule with its options (awsProfileName, awsRoleArn, ...).") \
     R("sasl.kerberos.kinit.cmd", KERBEROS_WHY)                                                                         \
     R("sasl.kerberos.min.time.before.relogin", KERBEROS_WHY)                                                           \
     R("sasl.kerberos.service.name", KERBEROS_WHY)                                                                      \
     R("sasl.kerberos.ticket.renew.jitter", KERBEROS_WHY)                                                               \
     R("sasl.kerberos.ticket.renew.window.factor", KERBEROS_WHY)                                                        \
-    R("sasl.login.callback.handler.class", JAVA_CLASS_WHY)                                                             \
+    S("sasl.login.callback.handler.class", STRING, false, "Only MSK's IAMOAuthBearerLoginCallbackHandler, with mechanism OAUTHBEARER.") \
     R("sasl.login.class", JAVA_CLASS_WHY)                                                                              \
-    I("sasl.login.connect.timeout.ms", "it concerns OAUTHBEARER only")                                                 \
-    I("sasl.login.read.timeout.ms", "it concerns OAUTHBEARER only")                                                    \
-    I("sasl.login.refresh.buffer.seconds", "it concerns OAUTHBEARER only")                                             \
-    I("sasl.login.refresh.min.period.seconds", "it concerns OAUTHBEARER only")                                         \
-    I("sasl.login.refresh.window.factor", "it concerns OAUTHBEARER only")                                              \
-    I("sasl.login.refresh.window.jitter", "it concerns OAUTHBEARER only")                                              \
-    I("sasl.login.retry.backoff.max.ms", "it concerns OAUTHBEARER only")                                               \
-    I("sasl.login.retry.backoff.ms", "it concerns OAUTHBEARER only")                                                   \
+    I("sasl.login.connect.timeout.ms", "tokens are renewed when four fifths of their life are over")                                                 \
+    I("sasl.login.read.timeout.ms", "tokens are renewed when four fifths of their life are over")                                                    \
+    I("sasl.login.refresh.buffer.seconds", "tokens are renewed when four fifths of their life are over")                                             \
+    I("sasl.login.refresh.min.period.seconds", "tokens are renewed when four fifths of their life are over")                                         \
+    I("sasl.login.refresh.window.factor", "tokens are renewed when four fifths of their life are over")                                              \
+    I("sasl.login.refresh.window.jitter", "tokens are renewed when four fifths of their life are over")                                              \
+    I("sasl.login.retry.backoff.max.ms", "tokens are renewed when four fifths of their life are over")                                               \
+    I("sasl.login.retry.backoff.ms", "tokens are renewed when four fifths of their life are over")                                                   \
     S("sasl.mechanism", STRING, false, "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")                                       \
     R("sasl.oauthbearer.assertion.algorithm", OIDC_WHY)                                                                \
     R("sasl.oauthbearer.assertion.claim.aud", OIDC_WHY)                                                                \
