@@ -94,6 +94,6 @@ clean:
 
 # Reference pages come from the tables in the program; test/e2e compares them.
 .PHONY: docs
-TOPICS := settings connectors formats catalogs tables functions metrics
+TOPICS := settings connectors formats catalogs tables functions metrics doctor
 docs: $(B)/frazil
 	@for t in $(TOPICS); do $(B)/frazil options $$t > docs/reference/$$t.md || exit 1; done

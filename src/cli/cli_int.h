@@ -34,6 +34,7 @@ int cli_sql(const cli_args *a);
 int cli_audit(const cli_args *a);
 int cli_inspect(const cli_args *a);
 int cli_options(const cli_args *a);
+int cli_doctor(const cli_args *a);
 
 bool cli_terminated(void); /* SIGTERM has come: a shell ends instead of asking for more */
 
@@ -41,6 +42,8 @@ bool cli_terminated(void); /* SIGTERM has come: a shell ends instead of asking f
 fz_status cli_load_config(const cli_args *a, conf **out, fz_error *err) FZ_MUST_USE;
 /* Runs a script file in a session. Errors are printed. Returns the exit code. */
 int cli_run_file(ses_session *s, const char *path, bool init_only);
+/* A whole script ("-": standard input), up to one byte over the limit; false: errno says why. */
+bool cli_read_file(const char *path, fz_buf *b);
 int cli_run_text(ses_session *s, const char *shown_name, const char *text, size_t n, fz_error *err);
 #define CLI_OUTPUT_CLOSED "output.closed" /* `frazil sql ... | head`: no error worth a line */
 /* "file:line:column: message" and what belongs to it, on standard error. */

@@ -2,6 +2,7 @@
 #include "cli/cli_int.h"
 #include "decode/decode.h"
 #include "job/job.h"
+#include "ops/doctor.h"
 #include "source/source.h"
 #include <stdio.h>
 
@@ -114,9 +115,21 @@ static void metrics(void) {
     }
 }
 
+static void doctor(void) {
+    heading(0, "Doctor");
+    puts("\nSteps of `frazil doctor`, in the order in which they are asked. A step whose ground has failed is skipped.\n\n| Code | What is looked at | What to do when it is red |\n|---|---|---|");
+    for (const ops_doctor_code *c = ops_doctor_codes(); c->code; c++) {
+        printf("| `%s` | ", c->code);
+        cell(c->what);
+        fputs(" | ", stdout);
+        cell(c->advice);
+        puts(" |");
+    }
+}
+
 int cli_options(const cli_args *a) {
     static const struct { const char *name; void (*print)(void); } topics[] = {{"settings", settings}, {"connectors", connectors}, {"formats", formats}, {"catalogs", catalogs},
-                                                                              {"tables", tables}, {"functions", functions}, {"metrics", metrics}};
+                                                                              {"tables", tables}, {"functions", functions}, {"metrics", metrics}, {"doctor", doctor}};
     bool found = false;
     rank = a->topic ? 1 : 2;
     if (!a->topic) puts("# Reference\n\nPrinted by `frazil options`.");

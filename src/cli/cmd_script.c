@@ -29,7 +29,7 @@ fz_status cli_load_config(const cli_args *a, conf **out, fz_error *err) {
     return FZ_OK;
 }
 
-static bool read_file(const char *path, fz_buf *b) {
+bool cli_read_file(const char *path, fz_buf *b) {
     FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     char part[65536];
     size_t n;
@@ -52,7 +52,7 @@ int cli_run_file(ses_session *s, const char *path, bool init_only) {
     fz_buf b = {0};
     fz_error err = {0};
     int code = JOB_DONE;
-    if (!read_file(path, &b)) {
+    if (!cli_read_file(path, &b)) {
         fprintf(stderr, "%s: error: the script cannot be read: %s [cli.file]\n", path, strerror(errno));
         fz_buf_free(&b);
         return JOB_USAGE;

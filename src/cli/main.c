@@ -11,6 +11,7 @@ static const char usage_text[] =
     "  frazil sql               the same language as a shell, or with -e SQL, -f FILE\n"
     "  frazil audit TABLE       prove from the table alone that each record was taken once\n"
     "  frazil inspect TABLE     snapshots, files, partitions and positions of a table\n"
+    "  frazil doctor -f FILE    could this script's job run, and if not, which layer is wrong?\n"
     "  frazil options [TOPIC]   every setting, option, property and function\n"
     "  frazil --version, frazil COMMAND --help\n"
     "\n"
@@ -46,7 +47,14 @@ static const char inspect_text[] =
     "  -i, --init FILE  the script that makes the catalog (SET and DDL statements)\n"
     "  --show SECTIONS  some of snapshots,files,partitions,positions (all)\n";
 
-static const char options_text[] = "frazil options [settings|connectors|formats|catalogs|tables|functions|metrics]\n"
+static const char doctor_text[] =
+    "frazil doctor -f FILE [-c FILE] [--format text|json]\n"
+    "  -f, --file FILE  the script of the job; it is not executed\n"
+    "  -c, --config FILE  settings by Flink's names (config.yaml)\n"
+    "Asks layer by layer what the job needs: settings, region, credentials, endpoints, Kafka, catalog, Lake Formation, tables, objects, positions. Makes nothing but probe\n"
+    "objects, which it removes. Ends with 0 when the job could run, with 2 when it could not, with 1 when the script or the settings are wrong.\n";
+
+static const char options_text[] = "frazil options [settings|connectors|formats|catalogs|tables|functions|metrics|doctor]\n"
                                    "  prints reference tables (Markdown); without a topic all of them\n";
 
 typedef struct command { const char *name; int (*run)(const cli_args *a); const char *help; int (*check)(const cli_args *a); } command;
@@ -57,6 +65,7 @@ static int complain(const char *what, const char *value) {
 }
 
 static int need_files(const cli_args *a) { return a->n_files ? 0 : complain("run needs at least one script", NULL); }
+static int need_one_file(const cli_args *a) { return a->n_files == 1 ? 0 : complain(a->n_files ? "doctor looks at one script at a time" : "doctor needs a script: -f FILE", NULL); }
 static int need_table(const cli_args *a) { return a->table ? 0 : complain("a table's name is missing", NULL); }
 static int nothing_more(const cli_args *a) {
     (void)a;
@@ -65,10 +74,11 @@ static int nothing_more(const cli_args *a) {
 
 static const command commands[] = {{"run", cli_run, run_text, need_files},       {"sql", cli_sql, sql_text, nothing_more},
                                    {"audit", cli_audit, audit_text, need_table}, {"inspect", cli_inspect, inspect_text, need_table},
-                                   {"options", cli_options, options_text, nothing_more}, {NULL, NULL, NULL, NULL}};
+                                   {"doctor", cli_doctor, doctor_text, need_one_file}, {"options", cli_options, options_text, nothing_more}, {NULL, NULL, NULL, NULL}};
 
 static bool parse_format(const char *v, cli_format *out) {
     static const char *const names[] = {"table", "json", "csv"};
+    if (strcmp(v, "text") == 0) return *out = CLI_TABLE, true;
     for (int i = 0; i < 3; i++)
         if (strcmp(v, names[i]) == 0) return *out = (cli_format)i, true;
     return false;
@@ -76,7 +86,7 @@ static bool parse_format(const char *v, cli_format *out) {
 
 /* An argument that is no option. */
 static int positional(const command *c, cli_args *a, const char *v) {
-    if (strcmp(c->name, "run") == 0) a->files[a->n_files++] = v;
+    if (strcmp(c->name, "run") == 0 || strcmp(c->name, "doctor") == 0) a->files[a->n_files++] = v;
     else if (c->check == need_table && !a->table) a->table = v;
     else if (strcmp(c->name, "options") == 0 && !a->topic) a->topic = v;
     else return complain("unexpected argument", v);
@@ -101,7 +111,7 @@ static const char *option_value(char **argv, int argc, const char *name, const c
 /* Options with a value: where it goes, and for which commands it is. */
 typedef enum { O_CONFIG, O_INIT, O_FORMAT, O_FILE, O_EXECUTE, O_PIPELINE, O_SHOW, O_COUNT } option_id;
 static const struct { const char *name, *brief, *commands; } options[O_COUNT] = {
-    {"--config", NULL, "run sql audit inspect"}, {"--init", "-i", "run sql audit inspect"}, {"--format", NULL, "run sql audit inspect"}, {"--file", "-f", "sql"},
+    {"--config", "-c", "run sql audit inspect doctor"}, {"--init", "-i", "run sql audit inspect"}, {"--format", NULL, "run sql audit inspect doctor"}, {"--file", "-f", "sql doctor"},
     {"--execute", "-e", "sql"}, {"--pipeline", NULL, "audit"}, {"--show", NULL, "inspect"}};
 
 static int set_option(cli_args *a, option_id id, const char *v) {

@@ -494,3 +494,19 @@ fz_status job_run(const job_spec *spec, job_report *report, fz_error *err) {
     job_free(j);
     return rc;
 }
+
+fz_status job_look(const job_spec *spec, void (*fn)(void *cx, const job_begin *b), void *cx, fz_error *err) {
+    job *j = job_new(spec);
+    j->look = true;
+    fz_status rc = job_place(j, err);
+    for (uint32_t k = 0; rc == FZ_OK && k < j->n_sources; k++)
+        for (uint32_t n = 0; n < j->sources[k]->n_sinks; n++) {
+            const job_sink *s = j->sources[k]->sinks[n];
+            for (uint32_t i = 0; i < s->n_splits[k]; i++) {
+                const src_split *sp = src_get_split(j->sources[k]->source, i);
+                fn(cx, &(job_begin){.target = s->text, .split = sp->name, .known = s->splits[k][i].known, .from = s->splits[k][i].next, .low = sp->low, .high = sp->high});
+            }
+        }
+    job_free(j);
+    return rc;
+}

@@ -42,6 +42,16 @@ typedef struct job_report {
 /* Runs until bounded sources are read, a stop is requested, or a sink or source fails. On any status but FZ_OK err says why and report->exit_code which code fits:
  * USER errors found before anything ran are JOB_USAGE. */
 fz_status job_run(const job_spec *spec, job_report *report, fz_error *err) FZ_MUST_USE;
+/* Where a job would begin, by the rules by which it does, without reading anything but the record before a position (rule 7) and without waiting for peers that are away:
+ * for the doctor. Calls fn for each split and the table that it goes into. */
+typedef struct job_begin {
+    const char *target, *split;
+    bool known;                  /* the table has a position of it; else the script's start counts (or the log's start, for a partition found later) */
+    int64_t from;                /* first offset that would be read; -1: there is none to be had */
+    int64_t low, high;           /* of the log */
+} job_begin;
+fz_status job_look(const job_spec *spec, void (*fn)(void *cx, const job_begin *b), void *cx, fz_error *err) FZ_MUST_USE;
+
 /* First call: last checkpoint, commit, end. Second call: end as soon as no commit is under way. Async-signal-safe. */
 void job_request_stop(void);
 int job_stop_requested(void);    /* how many times */

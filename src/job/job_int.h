@@ -131,6 +131,7 @@ struct job {
     enum { ROW_DEAD_LETTER, ROW_FAIL, ROW_DROP } on_row_error, on_null;
     enum { POSITIONS_CHECK, POSITIONS_ADOPT, POSITIONS_IGNORE } positions;
     bool lost_earliest, continue_on_failure;
+    bool look;               /* job_look: peers that are away are not waited for */
     size_t memory_limit, writer_budget;
     /* parking of workers */
     pthread_mutex_t park_lock;
@@ -150,7 +151,8 @@ static inline fz_status job_passing(fz_status rc, const fz_error *e) {
 static inline ice_io job_io(const job *j, const cat_table *t) { return (ice_io){t->io, j->io.read, j->io.write}; }
 
 /* start.c */
-fz_status job_open(job *j, fz_error *err) FZ_MUST_USE;      /* sources, sinks, positions; reads are assigned */
+fz_status job_place(job *j, fz_error *err) FZ_MUST_USE;     /* sources, sinks, positions */
+fz_status job_open(job *j, fz_error *err) FZ_MUST_USE;      /* job_place, and reads are assigned */
 void job_close(job *j);
 /* Loads the table's positions into the split states of s and checks them (also after a rewind). */
 fz_status job_sink_position(job *j, job_sink *s, fz_error *err) FZ_MUST_USE;

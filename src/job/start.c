@@ -3,7 +3,8 @@
 #include <inttypes.h>
 
 /* ---- waiting for peers that are away: visibly, with back-off, until told to stop ---- */
-static bool wait_visibly(const char *event, const fz_error *err, int64_t *wait_ms) {
+static bool wait_visibly(const job *j, const char *event, const fz_error *err, int64_t *wait_ms) {
+    if (j->look) return false;
     fz_error line = *err;
     if (!line.detail[0]) (void)!fz_detail(&line, "trying again in %lld ms", (long long)*wait_ms);
     fz_log_error(FZ_LOG_WARN, event, &line);
@@ -308,7 +309,7 @@ static fz_status open_source(job *j, job_source *src, fz_error *err) {
     int64_t wait_ms = 500;
     fz_status rc;
     while ((rc = job_scan_open(&src->merged, &cx, &src->scan, err)) == FZ_RETRY)
-        if (!wait_visibly("source.waiting", err, &wait_ms)) return rc;
+        if (!wait_visibly(j, "source.waiting", err, &wait_ms)) return rc;
     FZ_TRY(rc);
     src->source = job_scan_source(src->scan);
     src->replayable = src_replayable(src->source);
@@ -320,7 +321,7 @@ static fz_status open_sink(job *j, job_sink *s, fz_error *err) {
     int64_t wait_ms = 500;
     fz_status rc;
     while ((rc = cat_load_table(s->catalog, &s->ident, &s->table, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
-        if (!wait_visibly("catalog.waiting", err, &wait_ms)) return rc;
+        if (!wait_visibly(j, "catalog.waiting", err, &wait_ms)) return rc;
     FZ_TRY(rc);
     FZ_TRY(sink_table_new(s->table->io, s->table->metadata, j->run_id, s->index, &s->files, err));
     s->splits = FZ_ANEWN(j->arena, job_split_state *, j->n_sources + 1);
@@ -353,7 +354,7 @@ static fz_status check_double_reads(job *j, const job_sink *s, fz_error *err) {
     return FZ_OK;
 }
 
-fz_status job_open(job *j, fz_error *err) {
+fz_status job_place(job *j, fz_error *err) {
     FZ_TRY(plan_paths(j, err));
     for (uint32_t i = 0; i < j->n_sources; i++) FZ_TRY(open_source(j, j->sources[i], err));
     for (uint32_t i = 0; i < j->n_sinks; i++) {
@@ -363,9 +364,14 @@ fz_status job_open(job *j, fz_error *err) {
         int64_t wait_ms = 500;
         fz_status rc;
         while ((rc = job_sink_position(j, s, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
-            if (!wait_visibly("positions.waiting", err, &wait_ms)) return rc;
+            if (!wait_visibly(j, "positions.waiting", err, &wait_ms)) return rc;
         FZ_TRY(rc);
     }
+    return FZ_OK;
+}
+
+fz_status job_open(job *j, fz_error *err) {
+    FZ_TRY(job_place(j, err));
     for (uint32_t i = 0; i < j->n_sources; i++) {
         FZ_TRY(job_source_seek(j, j->sources[i], err));
         j->sources[i]->positioned = src_n_splits(j->sources[i]->source);

@@ -122,25 +122,28 @@ static fz_status split_options(ses_session *s, const sql_stmt *st, fz_pair **pro
     return FZ_OK;
 }
 
-fz_status ses_iceberg_create(ses_session *s, ses_catalog *c, const ses_path *p, const sql_stmt *st, fz_error *err) {
+fz_status ses_iceberg_prepare(ses_session *s, const sql_stmt *st, ses_iceberg_parts *out, fz_error *err) {
     col_schema cols;
-    ice_schema *schema;
-    ice_spec *spec;
-    fz_pair *given, *props;
-    size_t n_given, n_props;
-    const char *location;
     if (st->n_columns == 0) return refuse(st->name.pos, "an Iceberg table without columns", NULL, err);
     FZ_TRY(physical_schema(s, st, &cols, err));
-    FZ_TRY(ice_schema_from_cols(s->arena, &cols, st->pk, st->n_pk, &schema, err));
-    FZ_TRY(build_spec(s, st, schema, &spec, err));
-    FZ_TRY(split_options(s, st, &given, &n_given, &location, err));
-    FZ_TRY(cat_table_properties(c->iceberg, s->arena, given, n_given, &props, &n_props, err));
+    FZ_TRY(ice_schema_from_cols(s->arena, &cols, st->pk, st->n_pk, &out->schema, err));
+    FZ_TRY(build_spec(s, st, out->schema, &out->spec, err));
+    return split_options(s, st, &out->given, &out->n_given, &out->location, err);
+}
+
+fz_status ses_iceberg_create(ses_session *s, ses_catalog *c, const ses_path *p, const sql_stmt *st, fz_error *err) {
+    ses_iceberg_parts parts;
+    fz_pair *props;
+    size_t n_props;
+    FZ_TRY(ses_iceberg_prepare(s, st, &parts, err));
+    const char *location = parts.location;
+    FZ_TRY(cat_table_properties(c->iceberg, s->arena, parts.given, parts.n_given, &props, &n_props, err));
     cat_ident id = cat_ident_of(c->iceberg, s->arena, p->database, p->name);
     if (!location) FZ_TRY(cat_default_location(c->iceberg, &id, s->arena, &location, err));
     char uuid[37];
     fz_uuid4(uuid);
     ice_metadata *first;
-    FZ_TRY(ice_metadata_new(location, schema, spec, NULL, props, (uint32_t)n_props, uuid, fz_now_ms(), &first, err));
+    FZ_TRY(ice_metadata_new(location, parts.schema, parts.spec, NULL, props, (uint32_t)n_props, uuid, fz_now_ms(), &first, err));
     cat_table *made = NULL;
     fz_status rc = cat_create_table(c->iceberg, &id, first, &made, err);
     if (rc != FZ_OK) {

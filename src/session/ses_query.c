@@ -58,7 +58,7 @@ fz_status ses_check_sources(const sql_plan *p, bool with_formats, fz_error *err)
 }
 
 /* The default of pipeline.name: the script's file name without its directories. */
-static const char *pipeline_name(const ses_session *s) {
+const char *ses_pipeline_name(const ses_session *s) {
     const char *set = conf_get(s->settings, "pipeline.name");
     if (set && *set) return set;
     if (!s->script_name) return "frazil-sql";
@@ -104,7 +104,7 @@ fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_er
         FZ_TRY(ses_bind_insert(s, inserts[i], &plan, &target, err));
         v[i] = (job_insert){.plan = plan, .catalog = target->catalog, .target = target->ident, .target_text = target->table.path, .pos = inserts[i]->pos};
     }
-    const char *pipeline = pipeline_name(s);
+    const char *pipeline = ses_pipeline_name(s);
     for (uint32_t i = 0; i < n; i++) FZ_TRY(check_written(s, &v[i], inserts[i], pipeline, err));
     for (uint32_t i = 0; i < n; i++) remember_written(s, &v[i], inserts[i], pipeline);
     conf_warn_no_meaning(s->settings);

@@ -44,6 +44,7 @@ static fz_status find(ses_session *s, const sql_name *n, ses_path *p, ses_table 
     if ((*t = held(s, p))) return FZ_OK;
     FZ_TRY(ses_need_catalog(s, p->catalog, n->pos, &c, err));
     if (!c->iceberg) {
+        if (ses_dry_catalog(s, c)) return ses_dry_find(s, n, p, err);
         FZ_TRY(ses_need_database(s, p, n->pos, err));
         return not_found(s, n, p, err);
     }

@@ -282,11 +282,13 @@ fz_status ses_create_view(ses_session *s, sql_stmt *st, fz_error *err) {
         }
     }
     qualify(s, st->query, NULL);
-    sql_plan *plan;
+    sql_plan *plan = NULL;
     sql_resolver r = ses_resolver(s);
     sql_settings settings = ses_sql_settings(s);
-    FZ_TRY(sql_bind_query(s->arena, st->query, &r, &settings, NULL, &plan, err));
-    if (st->n_view_cols && st->n_view_cols != plan->schema->n) {
+    fz_status rc = sql_bind_query(s->arena, st->query, &r, &settings, NULL, &plan, err);
+    bool later = rc != FZ_OK && ses_dry_unknown(s, err); /* it is bound where it is used */
+    if (rc != FZ_OK && !later) return rc;
+    if (!later && st->n_view_cols && st->n_view_cols != plan->schema->n) {
         fz_fail(err, FZ_USER, "sql.column-count", "the view names %u columns, its query gives %u", st->n_view_cols, plan->schema->n);
         return ses_fail_at(err, st->name.pos);
     }

@@ -86,7 +86,7 @@ static fz_status check_zone(const char *zone, fz_error *err) {
 
 fz_status ses_check_settings(const conf *c, fz_error *err) { return check_zone(conf_get(c, "table.local-time-zone"), err); }
 
-static fz_status run_set(ses_session *s, const sql_stmt *st, fz_error *err) {
+fz_status ses_set(ses_session *s, const sql_stmt *st, fz_error *err) {
     if (st->kind == SQL_S_RESET) return conf_reset(s->settings, st->key, err);
     if (!st->key) return ses_list_settings(s, err);
     if (strcmp(st->key, "table.local-time-zone") == 0) FZ_TRY(check_zone(st->value, err));
@@ -107,7 +107,7 @@ static const char help_text[] = "Statements end with a semicolon. A few to begin
 static fz_status run_one(ses_session *s, sql_stmt *st, fz_error *err) {
     switch (st->kind) {
     case SQL_S_SET:
-    case SQL_S_RESET: return run_set(s, st, err);
+    case SQL_S_RESET: return ses_set(s, st, err);
     case SQL_S_CREATE_CATALOG: case SQL_S_USE_CATALOG: case SQL_S_DROP_CATALOG: case SQL_S_CREATE_DATABASE: case SQL_S_USE: case SQL_S_DROP_DATABASE:
         return ses_catalog_statement(s, st, err);
     case SQL_S_CREATE_TABLE: return ses_create_table(s, st, err);

@@ -27,6 +27,7 @@ typedef struct ses_output {
     void (*done)(void *cx, const char *message);
 } ses_output;
 
+struct ops_plan;
 typedef struct ses_session ses_session;
 /* base: settings of the process (config.yaml); copied. out: copied, its cx outlives the session. */
 ses_session *ses_new(const conf *base, const ses_output *out);
@@ -45,6 +46,11 @@ bool ses_wants_clear(ses_session *s);      /* CLEAR was executed since the last 
 const conf *ses_settings(const ses_session *s);
 /* What conf cannot check by itself: the time zone. For config.yaml; SET is checked by the session. USER "option.invalid". */
 fz_status ses_check_settings(const conf *c, fz_error *err) FZ_MUST_USE;
+
+/* What a script needs, for the doctor: nothing of it is executed (see ops/doctor.h). base: settings of the process; script->text must outlive the plan. USER: the script is wrong; with
+ * line and column. *out is freed with ses_plan_free. */
+fz_status ses_plan_script(const conf *base, const ses_script *script, struct ops_plan **out, fz_error *err) FZ_MUST_USE;
+void ses_plan_free(struct ops_plan *p); /* NULL is allowed */
 
 /* An Iceberg table by the text of its name ("a.b.c", "`x`.y"), for commands that name a table. The catalog stays the session's; the caller frees the table. */
 fz_status ses_open_table(ses_session *s, const char *name, cat_catalog **catalog, cat_table **out, fz_error *err) FZ_MUST_USE;

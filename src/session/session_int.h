@@ -47,6 +47,7 @@ struct ses_session {
     ses_iceberg *loaded;
     const char *script_name;
     int exit_code;
+    struct ses_dry *dry;             /* a doctor's session (ses_doctor.c): nothing is made, and catalogs of tables are stood for by catalogs in memory; else NULL */
 };
 
 /* A name made whole. */
@@ -62,6 +63,8 @@ fz_status ses_need_catalog(ses_session *s, const char *name, sql_pos pos, ses_ca
 fz_status ses_need_database(ses_session *s, const ses_path *p, sql_pos pos, fz_error *err) FZ_MUST_USE;
 ses_catalog *ses_add_catalog(ses_session *s, const char *name, cat_catalog *iceberg, const char *default_database);
 void ses_catalog_free(ses_catalog *c);
+bool ses_is_federated(const char *name); /* `s3tablescatalog/bucket` */
+fz_status ses_open_federated(ses_session *s, const char *name, ses_catalog **out, fz_error *err) FZ_MUST_USE; /* adds it */
 fz_status ses_catalog_statement(ses_session *s, const sql_stmt *st, fz_error *err) FZ_MUST_USE; /* catalogs and databases */
 
 ses_table *ses_find_table(ses_session *s, const ses_path *p, bool temporary);
@@ -74,6 +77,9 @@ fz_status ses_drop(ses_session *s, const sql_stmt *st, fz_error *err) FZ_MUST_US
 fz_status ses_iceberg_load(ses_session *s, ses_catalog *c, const ses_path *p, ses_iceberg **out, fz_error *err) FZ_MUST_USE;
 void ses_iceberg_release(ses_session *s);
 fz_status ses_iceberg_create(ses_session *s, ses_catalog *c, const ses_path *p, const sql_stmt *st, fz_error *err) FZ_MUST_USE;
+/* What CREATE TABLE says, checked as far as the statement alone allows; in s->arena. */
+typedef struct ses_iceberg_parts { ice_schema *schema; ice_spec *spec; fz_pair *given; size_t n_given; const char *location; } ses_iceberg_parts;
+fz_status ses_iceberg_prepare(ses_session *s, const sql_stmt *st, ses_iceberg_parts *out, fz_error *err) FZ_MUST_USE;
 /* A loaded table as a CREATE TABLE statement: for SHOW CREATE TABLE and LIKE. */
 fz_status ses_iceberg_definition(ses_session *s, const ses_iceberg *t, sql_stmt **out, fz_error *err) FZ_MUST_USE;
 
@@ -112,6 +118,16 @@ ex_feed ses_feed_calls(ses_feed *f);
 uint64_t ses_feed_skipped(const ses_feed *f);
 /* True if a source of the plan may never end. Opens the plan's sources. */
 fz_status ses_feed_open(ses_feed *f, const sql_plan *plan, bool *live, fz_error *err) FZ_MUST_USE;
+
+fz_status ses_set(ses_session *s, const sql_stmt *st, fz_error *err) FZ_MUST_USE; /* SET and RESET */
+const char *ses_pipeline_name(const ses_session *s);
+
+/* ---- a doctor's session (ses_doctor.c); false for all others ---- */
+bool ses_dry_catalog(const ses_session *s, const ses_catalog *c);
+/* USER "doctor.table-unknown": a table of a catalog, whose columns are not known before it has been looked at. It is noted. */
+fz_status ses_dry_find(ses_session *s, const sql_name *n, const ses_path *p, fz_error *err) FZ_MUST_USE;
+bool ses_dry_unknown(const ses_session *s, const fz_error *err);
+fz_status ses_dry_federated(ses_session *s, const char *name, ses_catalog **out) FZ_MUST_USE; /* in place of ses_open_federated */
 
 /* A result of text columns, sent as one listing. Cells may be NULL. */
 typedef struct ses_listing {

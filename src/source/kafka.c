@@ -184,5 +184,6 @@ const src_ops src_kafka_ops = {
     .unassign_all = kafka_unassign_all,
     .poll = kafka_poll,
     .report = kafka_report,
+    .report_check = kafka_report_check,
     .lag = kafka_lag,
 };

@@ -181,6 +181,16 @@ static fz_status list_committed(kafka_source *k, uint32_t from, int64_t *out, fz
     return e ? kafka_request_error(&k->control_client, e, "the committed offsets of the group cannot be read", err) : FZ_OK;
 }
 
+fz_status kafka_report_check(src_source *s, const char **group, fz_error *err) {
+    kafka_source *k = kafka_of(s);
+    if (!k->config.report || !s->n_splits) return FZ_OK;
+    *group = k->config.group;
+    int64_t *committed = fz_calloc(s->n_splits, sizeof *committed);
+    fz_status rc = list_committed(k, 0, committed, err);
+    fz_free(committed);
+    return rc;
+}
+
 static int64_t place_of(const kafka_source *k, const kafka_place *p, const src_split *s, uint32_t i, const numbers *x) {
     switch (p->at) {
     case KAFKA_AT_EARLIEST: return x->low[i];

@@ -221,6 +221,10 @@ fz_status src_poll(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk 
 fz_status src_report(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err) {
     return s->ops->report ? s->ops->report(s, splits, offsets, n, err) : FZ_OK;
 }
+fz_status src_report_check(src_source *s, const char **group, fz_error *err) {
+    *group = NULL;
+    return s->ops->report_check ? s->ops->report_check(s, group, err) : FZ_OK;
+}
 uint64_t src_lag(src_source *s) { return s->ops->lag ? s->ops->lag(s) : 0; }
 
 /* Lengths go in first, so that ("ab", "c") and ("a", "bc") differ, and a null differs from an empty value. */

@@ -73,6 +73,8 @@ fz_status src_poll(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk 
 /* Tells the outside what has been committed (Kafka group offsets); a report, not truth. Failure is logged by the caller only.
  * Waits five seconds at most. */
 fz_status src_report(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err) FZ_MUST_USE;
+/* May src_report do what it does? Asks, and changes nothing. *group: whom it would tell, NULL: nobody. Failures as of src_report. */
+fz_status src_report_check(src_source *s, const char **group, fz_error *err) FZ_MUST_USE;
 uint64_t src_lag(src_source *s);
 uint64_t src_record_hash(const fz_record *r); /* hash of key and value with their lengths: what a position carries */
 

@@ -1,6 +1,8 @@
 /* INSERT: the query's columns against the target's, with the casts that Flink makes and checks of NOT NULL. */
 #include "sql/bind_int.h"
 
+bool sql_can_store(const col_type *from, const col_type *to) { return bind_can_store(from, to); }
+
 static fz_status store_mismatch(sql_bind *b, const sql_bound *e, const col_field *to, fz_error *err) {
     fz_fail(err, FZ_USER, "sql.type-mismatch", "column '%s' is %s, the query gives %s", to->name, bind_type_name(b->a, to->type), bind_type_name(b->a, e->type));
     fz_hint(err, "add CAST(... AS %s)", bind_type_name(b->a, col_with_null(b->a, to->type, true)));

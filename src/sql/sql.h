@@ -75,6 +75,8 @@ fz_status sql_bind_query(fz_arena *a, const sql_query *q, const sql_resolver *r,
 /* Binds INSERT: query + column list against the target; missing nullable columns become NULL ("sql.not-null" if one is required).
  * Values for NOT NULL columns are checked when the plan runs: rows where one is NULL fail with "not-null". */
 fz_status sql_bind_insert(fz_arena *a, const sql_stmt *insert, const sql_table *target, const sql_resolver *r, const sql_settings *s, sql_plan **out, fz_error *err) FZ_MUST_USE;
+/* INSERT casts a value of `from` into a column of `to` by itself. */
+bool sql_can_store(const col_type *from, const col_type *to);
 /* Derives the type of a computed column (for DESCRIBE and views of schemas). */
 fz_status sql_bind_expr(fz_arena *a, const sql_expr *e, const col_schema *in, const sql_settings *s, sql_bound **out, fz_error *err) FZ_MUST_USE;
 void sql_bound_text(fz_buf *b, const sql_bound *e, const col_schema *in);

@@ -1,0 +1,104 @@
+/* Inside of the doctor: steps, and what the checks share.
+ *
+ *   doctor.c          steps: how one blocks another; the order of the examination
+ *   doctor_report.c   text and JSON
+ *   doctor_codes.c    the table of codes
+ *   doctor_source.c   Kafka and other sources
+ *   doctor_aws.c      region, credentials, identity, clock, endpoints
+ *   doctor_lake.c     analytics integration, Lake Formation, roles
+ *   doctor_catalog.c  catalogs, databases, tables
+ *   doctor_table.c    format version, schema, writing, positions
+ *   doctor_store.c    probe objects; directories of the settings
+ */
+#ifndef OPS_DOCTOR_INT_H
+#define OPS_DOCTOR_INT_H
+#include "fileio/fileio.h"
+#include "ops/doctor.h"
+
+enum { DOC_STEP_MS = 10000, DOC_WHOLE_MS = 180000 };
+
+typedef struct doc_step doc_step;
+struct doc_step {
+    const char *code, *subject;
+    ops_step_status status;
+    const char *asked, *answer, *advice; /* "" when there is nothing to say; advice may have several lines */
+    const doc_step *because;     /* SKIPPED: the step that failed; NULL: time was up */
+    doc_step *next;
+};
+
+typedef struct doctor {
+    const ops_plan *plan;
+    fz_arena *a;
+    doc_step *first, **last;
+    int64_t deadline_ns;
+    struct doc_scope *scopes;    /* doctor_aws.c */
+    struct doc_catalog *catalogs; /* by index of the plan */
+    struct doc_table *tables;
+} doctor;
+
+void doc_init(doctor *d, const ops_plan *p);
+void doc_free(doctor *d);
+
+/* A step begins; it is OK until something else is said of it. subject: what it is about, copied; may be NULL. */
+doc_step *doc_begin(doctor *d, const char *code, const char *subject);
+/* The step that was begun with the same code and subject before; NULL: none. */
+doc_step *doc_find(const doctor *d, const char *code, const char *subject);
+/* True, and s is skipped: `on` has failed or was skipped itself, or time is up. on NULL blocks only for time. */
+bool doc_blocked(doctor *d, doc_step *s, const doc_step *on);
+static inline bool doc_good(const doc_step *s) { return s && (s->status == OPS_STEP_OK || s->status == OPS_STEP_WARN); }
+
+void doc_asked(doctor *d, doc_step *s, const char *fmt, ...) FZ_PRINTF(3, 4);
+void doc_ok(doctor *d, doc_step *s, const char *fmt, ...) FZ_PRINTF(3, 4);
+/* Sets the status and the answer; a step that has failed already keeps its status and gets one more line. */
+void doc_warn(doctor *d, doc_step *s, const char *fmt, ...) FZ_PRINTF(3, 4);
+void doc_fail(doctor *d, doc_step *s, const char *fmt, ...) FZ_PRINTF(3, 4);
+void doc_fail_error(doctor *d, doc_step *s, const fz_error *e); /* its message, code and detail; its hint becomes advice */
+void doc_advise(doctor *d, doc_step *s, const char *fmt, ...) FZ_PRINTF(3, 4); /* one more line of advice */
+/* Message, code and detail on one line, in d->a. */
+const char *doc_error_text(doctor *d, const fz_error *e);
+
+bool doc_sound(const doctor *d);
+void doc_render(const doctor *d, const ops_doctor_options *o, fz_buf *out);
+
+/* ---- checks ---- */
+void doc_settings(doctor *d);
+void doc_sources(doctor *d);
+
+/* An opened catalog, and the steps that what lies in it rests on. */
+typedef struct doc_catalog {
+    const ops_need_catalog *need;
+    const char *kind;            /* "sql", "hadoop", "glue", "s3tables", "rest" */
+    cat_catalog *cat;            /* NULL: not opened */
+    bool absent;                 /* it would be made */
+    fio *io;                     /* of its options, for tables that are not there yet; NULL: not made */
+    const doc_step *ground;      /* what must be good before the catalog can be asked; then the catalog's own last step */
+    const doc_step *store;       /* the same for the store */
+    aws_session *aws;            /* borrowed from io; NULL: none is needed */
+    const char *region, *account, *arn; /* of the identity; NULL: not known */
+} doc_catalog;
+typedef struct doc_table {
+    const ops_need_table *need;
+    cat_table *loaded;           /* NULL: not there, or not to be had */
+    bool absent;                 /* it would be made */
+    const doc_step *step, *format, *schema;
+} doc_table;
+void doc_catalogs(doctor *d);
+/* Region, credentials, identity, endpoints: all that a catalog of AWS (or one whose tables lie in S3) rests on; sets c->ground and c->store. */
+void doc_aws_ground(doctor *d, doc_catalog *c);
+/* The role exists; a step that was taken before is found again. region: where we are. */
+doc_step *doc_principal(doctor *d, aws_session *aws, const char *arn, const char *region);
+/* The analytics integration, by which Glue sees table buckets: before the catalog is opened, where the catalog needs it; sets c->ground. */
+void doc_federation(doctor *d, doc_catalog *c);
+/* Who may grant, and what is granted, where Lake Formation stands between the catalog and its databases. */
+void doc_lake(doctor *d, doc_catalog *c);
+/* A refusal at a database (table NULL) or a table: by Lake Formation it becomes a step of its own, and s is skipped for it. */
+void doc_refused(doctor *d, doc_catalog *c, doc_step *s, const char *database, const char *table, const fz_error *e);
+void doc_tables(doctor *d);
+void doc_table_format(doctor *d, doc_table *t);
+void doc_table_schema(doctor *d, doc_table *t);
+void doc_positions(doctor *d);
+
+/* Put, get, list and delete of a probe object at a location. */
+void doc_store_probe(doctor *d, fio *io, const char *location, const char *subject, const doc_step *on);
+void doc_directories(doctor *d);
+#endif
