@@ -443,7 +443,39 @@ def locks():
     check("a commit is durable whatever the role's setting", lake.ask("SELECT v FROM seen") == [("on",)])
 
 
-CASES = {f.__name__: f for f in (shared, schemas, creation, race, lost, job, killed, locks)}
+def tls():
+    """sslmode and certificates, as Java's driver and libpq spell them; the last case, since the server keeps its certificate."""
+    lake, at = Lake(), f"{SOCKET}/data"
+    for name, subject in (("right", "/CN=localhost"), ("wrong", "/CN=elsewhere")):
+        subprocess.run(["openssl", "req", "-new", "-x509", "-nodes", "-days", "2", "-subj", subject, "-addext", f"subjectAltName=DNS:{subject[4:]}", "-keyout", f"{DIR}/{name}.key", "-out", f"{DIR}/{name}.crt"],
+                       check=True, capture_output=True)
+    owner = os.stat(at)
+    for kind in ("key", "crt"):
+        with open(f"{DIR}/right.{kind}", "rb") as f, open(f"{at}/server.{kind}", "wb") as out:
+            out.write(f.read())
+        os.chmod(f"{at}/server.{kind}", 0o600)
+        os.chown(f"{at}/server.{kind}", owner.st_uid, owner.st_gid)
+    c = lake.connect("postgres")
+    c.cursor().execute("ALTER SYSTEM SET ssl = on")
+    c.cursor().execute("SELECT pg_reload_conf()")
+    while lake.ask("SHOW ssl") != [("on",)]:
+        time.sleep(0.05)
+    lake.run("create", "db", "t")
+    local = lake.jdbc.replace("127.0.0.1", "localhost")
+    for what, uri, o, good in (("require", local + "&sslmode=require", (), True), ("ssl = true with its certificate", f"{local}&ssl=true&sslrootcert={DIR}/right.crt", (), True),
+                               ("as options", local, ["jdbc.sslmode=verify-full", f"jdbc.sslrootcert={DIR}/right.crt"], True),
+                               ("as libpq's parameters", f"{lake.uri.replace('127.0.0.1', 'localhost')}?sslmode=verify-full&sslrootcert={DIR}/right.crt", (), True),
+                               ("another authority", f"{local}&sslmode=verify-ca&sslrootcert={DIR}/wrong.crt", (), False),
+                               ("another host", f"{lake.jdbc}&sslmode=verify-full&sslrootcert={DIR}/right.crt", (), False),
+                               ("another host, only the authority checked", f"{lake.jdbc}&sslmode=verify-ca&sslrootcert={DIR}/right.crt", (), True)):
+        try:
+            got = lake.run("list", uri=uri, o=o) == ["db"]
+        except Failed as e:
+            got = e.code != "catalog.unreachable" or "certificate" not in str(e)
+        check(f"TLS: {what}", got == good)
+
+
+CASES = {f.__name__: f for f in (shared, schemas, creation, race, lost, job, killed, locks, tls)}
 for name in sys.argv[3:] or CASES:
     print(f"-- {name}", flush=True)
     CASES[name]()
