@@ -239,7 +239,7 @@ static fz_status ask(rest *r, rest_auth *au, const fz_buf *form, const char *bea
     fz_arena *a = fz_arena_new();
     fz_status rc = rest_post_form(r, au->server, form, bearer ? fz_arena_printf(a, "Bearer %s", bearer) : NULL, &o, err);
     if (rc == FZ_OK) rc = take_token(r, au, o, now, err);
-    if (rc == FZ_OK) json_decref(o);
+    json_decref(o);
     fz_arena_free(a);
     return rc;
 }

@@ -171,7 +171,7 @@ static bool new_login(attempt *t, const rest_answer *a, bool *renewed) {
 
 fz_status rest_send(rest *r, const rest_request *rq, rest_answer *out, fz_error *err) {
     *out = (rest_answer){0};
-    if (rq->endpoint != REST_CONFIG) FZ_TRY(rest_must_offer(r, rq->endpoint, err));
+    if (rq->endpoint != REST_CONFIG && !rq->url) FZ_TRY(rest_must_offer(r, rq->endpoint, err));
     fz_arena *a = fz_arena_new();
     attempt t = {.r = r, .rq = rq, .url = rq->url, .table_token = rq->table_token};
     if (!t.url) t.url = fz_arena_printf(a, "%s%s%s%s", r->base, rq->path, rq->query ? "?" : "", rq->query ? rq->query : "");
