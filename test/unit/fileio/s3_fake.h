@@ -20,9 +20,12 @@ struct s3_fake {
     /* Before a request acts: true and *out: this answer instead. After: may change the answer (close_before: it is lost). op: "PUT object", ... */
     bool (*before)(s3_fake *f, const char *op, const http_seen *rq, http_reply *out);
     void (*after)(s3_fake *f, const char *op, const http_seen *rq, http_reply *out);
-    int count[8];                /* the test's own */
     fz_buf head, body;           /* of the answer */
+    char *keep[512];             /* those of the last answers: they are sent after the handler has returned */
+    unsigned kept;
 };
+/* Sets what happens before and after the next requests; the statement runs under the server's lock, as handlers do. */
+#define S3_FAKE_LOCKED(f, statement) do { pthread_mutex_lock(&(f)->http->lock); statement; pthread_mutex_unlock(&(f)->http->lock); } while (0)
 
 static inline s3_fake_object *s3_fake_find(s3_fake *f, const char *key) {
     for (size_t i = 0; i < f->n; i++)
@@ -128,7 +131,9 @@ static inline bool s3_fake_delete_key(void *cx, const s3_record *r) {
     return true;
 }
 
-static inline void s3_fake_forget(s3_fake *f, const char *id) {
+static inline void s3_fake_forget(s3_fake *f, const char *which) {
+    char id[64]; /* `which` may be the one that goes */
+    snprintf(id, sizeof id, "%s", which);
     for (size_t i = 0; i < f->n_up; i++)
         if (strcmp(f->up[i].id, id) == 0) {
             fz_free(f->up[i].id), fz_free(f->up[i].key), fz_free(f->up[i].mark);
@@ -240,18 +245,14 @@ static inline void s3_fake_handle(void *cx, const http_seen *s, size_t i, http_r
     fz_buf_free(&key);
 }
 
-/* The answer's bytes are read after the handler has returned, so one request at a time must be under way: tests with threads give each answer bytes of its own. */
 static inline void s3_fake_handle_own(void *cx, const http_seen *s, size_t i, http_reply *r) {
+    s3_fake *f = cx;
     s3_fake_handle(cx, s, i, r);
-    static char *keep[4096];
-    static unsigned k;
-    char **h = &keep[k++ % 4096], **b = &keep[k++ % 4096];
+    char **h = &f->keep[f->kept++ % 512], **b = &f->keep[f->kept++ % 512];
     fz_free(*h), fz_free(*b);
-    *h = r->headers ? fz_strdup(r->headers) : NULL;
-    *b = r->body ? fz_strndup(r->body, r->n_body ? r->n_body : strlen(r->body)) : NULL;
     if (r->body && !r->n_body) r->n_body = strlen(r->body);
-    r->headers = *h;
-    r->body = *b;
+    r->headers = *h = r->headers ? fz_strdup(r->headers) : NULL;
+    r->body = *b = r->body ? fz_strndup(r->body, r->n_body) : NULL;
 }
 
 static inline s3_fake *s3_fake_start(void) {
@@ -272,6 +273,7 @@ static inline void s3_fake_stop(s3_fake *f) {
     while (f->n_up) s3_fake_forget(f, f->up[0].id);
     fz_free(f->v), fz_free(f->up), fz_free(f->part);
     fz_buf_free(&f->head), fz_buf_free(&f->body);
+    for (size_t i = 0; i < 512; i++) fz_free(f->keep[i]);
     fz_free(f);
 }
 /* A handle to it; more: further options, in pairs, ends with NULL. */

@@ -125,8 +125,8 @@ static void lose(s3_fake *f, const char *op, const http_seen *rq, http_reply *r)
     fault.times--;
     r->close_before = true;
 }
-#define REFUSE(...) (memcpy(&fault, &(__typeof__(fault)){__VA_ARGS__}, sizeof fault), fake->before = refuse)
-#define LOSE(...) (memcpy(&fault, &(__typeof__(fault)){__VA_ARGS__}, sizeof fault), fake->after = lose)
+#define REFUSE(...) S3_FAKE_LOCKED(fake, memcpy(&fault, &(__typeof__(fault)){__VA_ARGS__}, sizeof fault); fake->before = refuse)
+#define LOSE(...) S3_FAKE_LOCKED(fake, memcpy(&fault, &(__typeof__(fault)){__VA_ARGS__}, sizeof fault); fake->after = lose)
 
 static void test_errors(void **state) {
     (void)state;
@@ -179,7 +179,7 @@ static void test_if_absent(void **state) {
     LOSE(.op = "PUT object", .times = 1); /* it landed; the second try meets it */
     OK(fio_put_if_absent(io, "s3://b/ours", "hello", 5, &err));
     assert_int_equal(fault.times, 0);
-    fake->after = NULL;
+    S3_FAKE_LOCKED(fake, fake->after = NULL);
     s3_fake_put(fake, "other", "world", 5);
     REFUSE(500, "InternalError", .op = "PUT object", .times = 1); /* it did not land, and somebody was faster */
     FAILS(fio_put_if_absent(io, "s3://b/other", "hello", 5, &err), FZ_CONFLICT, "file.exists");
@@ -197,12 +197,12 @@ static void test_if_absent(void **state) {
     use(O("s3.retry.num-retries", "1"));
     REFUSE(500, "InternalError", .op = "PUT object", .times = 9); /* to the end, and nothing is there: it may come yet */
     FAILS(fio_put_if_absent(io, "s3://b/never", "x", 1, &err), FZ_UNKNOWN, "file.unknown");
-    fake->before = NULL;
+    S3_FAKE_LOCKED(fake, fake->before = NULL);
     LOSE(.op = "PUT object", .times = 9); /* each try is lost, but the object can be read back */
     OK(fio_put_if_absent(io, "s3://b/readback", "x", 1, &err));
     LOSE(.op = NULL, .times = 99);
     FAILS(fio_put_if_absent(io, "s3://b/dark", "x", 1, &err), FZ_UNKNOWN, "file.unknown");
-    fake->after = NULL;
+    S3_FAKE_LOCKED(fake, fake->after = NULL);
     use(O("s3.conditional-writes", "false"));
     OK(fio_put_if_absent(io, "s3://b/looked", "x", 1, &err));
     FAILS(fio_put_if_absent(io, "s3://b/looked", "x", 1, &err), FZ_CONFLICT, "file.exists");
@@ -263,7 +263,7 @@ static void test_list(void **state) {
     REFUSE(200, "InternalError", .op = "LIST", .times = 1); /* an answer that is no listing */
     names l = {0};
     FAILS(fio_list(io, "s3://b/w", note, &l, &err), FZ_RETRY, "file.answer");
-    fake->before = NULL;
+    S3_FAKE_LOCKED(fake, fake->before = NULL);
     fake->page = 3;
     OK(fio_delete_tree(io, "s3://b/w", &err));
     assert_int_equal(fake->n, 2);
@@ -300,7 +300,7 @@ static void test_delete_many(void **state) {
         v[i] = text[i];
         s3_fake_put(fake, text[i] + 7, "x", 1);
     }
-    fake->after = keep_delete;
+    S3_FAKE_LOCKED(fake, fake->after = keep_delete);
     deletes = 0;
     OK(fio_delete_many(io, v, 600, &err));
     assert_int_equal(fake->n, 0);
@@ -317,7 +317,7 @@ static void test_delete_many(void **state) {
     assert_int_equal(fake->n, 2);
     assert_null(strstr(last_delete, "c\x01"));
     s3_fake_put(fake, "p0", "x", 1), s3_fake_put(fake, "p1", "x", 1);
-    fake->before = slow_first;
+    S3_FAKE_LOCKED(fake, fake->before = slow_first);
     OK(fio_delete_many(io, (const char *[]){"s3://b/p0", "s3://b/p1"}, 2, &err));
     assert_null(s3_fake_find(fake, "p1"));
     assert_null(strstr(last_delete, "p0"));
