@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# interop/run.sh: strangers and frazil on the same files, manifests, catalogs and tables: PyIceberg, pyarrow, DuckDB; Java makes tables.
+# interop/run.sh: strangers and frazil on the same files, manifests, catalogs and tables: PyIceberg, pyarrow, DuckDB; Java makes tables. Local, in Glue, in S3 Tables.
 # FRAZIL_INTEROP_VERIFY=1 (long): Java also reads everything, verifies files against manifests, and works on our catalogs.
 # Environment: FRAZIL_BIN (build/frazil), FRAZIL_BUILD (build); KEEP=1 leaves the directory.
 set -uo pipefail
@@ -34,6 +34,7 @@ part catalog python test/interop/catalog_pyiceberg.py "$TOOLS/catalog_tool"
 part catalog-postgres env FRAZIL_CATALOG_TESTS="$CATALOG_TESTS" bash test/interop/postgres.sh "$TOOLS/catalog_tool" "$FRAZIL_TEST_DIR/postgres"
 part parquet python test/interop/parquet_roundtrip.py "$TOOLS/parquet_write" "$FRAZIL_TEST_DIR/parquet"
 part append python test/interop/append.py
+part glue bash test/interop/glue.sh
 if [ -n "${FRAZIL_INTEROP_VERIFY:-}" ]; then
     part catalog-java bash test/interop/java.sh catalog "$TOOLS/catalog_tool"
     part manifests-java bash test/interop/java.sh manifests "$TOOLS/manifest_tool"
