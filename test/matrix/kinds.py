@@ -118,7 +118,7 @@ class Rest(Http):
         return port_of(os.environ["FRAZIL_REST"])
 
     def options(self, cell, endpoint):
-        return {"catalog-type": "rest", "uri": f"http://{endpoint or self.backend}", **self.store}
+        return {"catalog-type": "rest", "uri": f"http://{endpoint or self.backend}", "credential": "tester:its secret", **self.store}
 
     def address(self, cell):
         return f"rest:http://{self.backend}", {}

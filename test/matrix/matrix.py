@@ -222,26 +222,26 @@ class Keys(http.server.ThreadingHTTPServer):
 # ---- the cells ----
 
 def lost(c):
-    """The commit lands and its answer does not come; the same, and a stranger commits before the table is loaded again; neither request nor answer arrive."""
+    """The commit lands and its answer does not come; the same, and a stranger commits before the table is loaded again; neither request nor answer arrive. On the way,
+    which the catalog may settle by itself; then within the program, where it cannot."""
     k = c.kind
     if k.proxied:
         c.go({**k.commit, "do": "drop-answer"})
         c.go({**k.commit, "do": "drop-answer"}, {**k.load, "do": "hold", "after": 0}, during=c.append)
         c.go({**k.swap, "do": "reset"})
-    else:
-        c.go(fault="commit.accepted:1:unknown")
-        c.go(fault="commit.accepted:1:unknown,commit.load:2:stop", during=c.append)
-        c.go(fault="commit.swap:1:unknown")
+    c.go(fault="commit.accepted:1:unknown")
+    c.go(fault="commit.accepted:1:unknown,commit.load:2:stop", during=c.append)
+    c.go(fault="commit.swap:1:unknown")
 
 
 def own_conflict(c):
-    """The commit collides with itself: something on the way sends it twice and hands on the second answer. Where nothing can, a second copy of the job commits the same."""
+    """The commit collides with itself: something on the way sends it twice and hands on the second answer, or says 409 after it has landed. Or a second copy of the job commits the
+    same records first."""
     k = c.kind
     if k.http:
         c.go({**k.commit, "do": "duplicate"})
         c.go({**k.commit, "do": "duplicate", "together": True})
         c.go({**k.commit, "do": "answer", "when": "after", "status": 409, **k.refusal(409)})
-        return
     for point in ("commit.checked",) if k.name == "hadoop" else ("commit.swap", "commit.checked"):  # at commit.swap it has locked the table
         c.go(fault=f"{point}:1:stop", during=lambda: c.run(c.job()))
 
@@ -253,7 +253,7 @@ def status(code):
         said = {"do": "answer", "status": code, **k.refusal(code)}
         c.go({**k.commit, **said, "when": "after"})
         c.go({**k.commit, **said, "times": 3})
-        c.go({**k.commit, **said, "when": "after"}, {**k.load, **said, "after": 0, "times": 2})
+        c.go({**k.commit, **said, "when": "after"}, {**k.load, **said, "after": 0, "times": 10})
     return cell
 
 
@@ -263,7 +263,8 @@ def refused(c):
     if k.proxied:
         for state in ("40001", "57P01"):
             c.go({**k.swap, "do": "answer", "sqlstate": state})
-        c.go({**k.commit, "do": "drop-answer"}, {**k.load, "do": "answer", "sqlstate": "57P03", "after": 0})
+        c.go({**k.commit, "do": "drop-answer"}, {**k.load, "do": "answer", "sqlstate": "57P03", "after": 0, "times": 3})
+        c.go({**k.commit, "do": "delay", "seconds": 0}, {**k.load, "do": "answer", "sqlstate": "57P03", "after": 0, "times": 3}, fault="commit.accepted:1:unknown")
     else:
         c.go(fault="commit.swap:1:retry,commit.swap:2:retry,commit.manifest:3:eio")
         c.go(fault="commit.accepted:1:unknown,commit.load:2:retry")
@@ -278,7 +279,7 @@ def foreign(c, act):
         c.go({**k.commit, "do": "drop-answer"}, {**k.load, "do": "hold", "seconds": 60, "after": 0}, during=act)
     else:
         c.go(fault="commit.swap:1:stop", during=act)
-        c.go(fault="commit.accepted:1:unknown,commit.load:2:stop", during=act)
+    c.go(fault="commit.accepted:1:unknown,commit.load:2:stop", during=act)
 
 
 def expired(c):
