@@ -36,7 +36,6 @@ static const fz_option options[] = {
     {"echo", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "it is a setting of SQLAlchemy"},
     {"pool_pre_ping", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "it is a setting of SQLAlchemy"},
     {"py-io-impl", FZ_OPT_STRING, FZ_OPT_NO_MEANING, NULL, NULL, NULL, "the store follows from the scheme of a location"},
-    {"s3.*", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Settings of the S3 store.", NULL},
     {"glue.id", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Glue: id of the Data Catalog, when it is not the account's own.", NULL},
     {"glue.endpoint", FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, "Glue: URL of another endpoint than AWS's.", NULL},
     {"glue.skip-archive", FZ_OPT_BOOL, FZ_OPT_USED, "true", NULL, "Glue: keeps no old version of the table's entry at each commit.", NULL},
@@ -106,10 +105,15 @@ static fz_status choose_kind(cat_catalog *c, fz_error *err) {
     return fz_hint(err, HERE);
 }
 
+static const fz_option *of_aws(const char *key) {
+    const fz_option *o = fz_option_find(fio_options(), key);
+    return o ? o : fz_option_find(aws_options(), key);
+}
+
 /* Options of one service are idle in the catalogs of others. */
 static bool of_another(const cat_catalog *c, const char *key) {
     static const char *const services[] = {"glue.", "s3tables.", "rest."};
-    if (c->ops != &cat_rest_ops && !fz_option_find(options, key) && !fz_option_find(aws_options(), key)) return true; /* REST's without that prefix */
+    if (c->ops != &cat_rest_ops && !fz_option_find(options, key) && !of_aws(key)) return true; /* REST's without that prefix */
     for (size_t i = 0; i < sizeof services / sizeof *services; i++)
         if (fz_starts(key, services[i])) return strncmp(services[i], c->ops->type, strlen(c->ops->type)) != 0 || services[i][strlen(c->ops->type)] != '.';
     return false;
@@ -120,11 +124,12 @@ static fz_status check_names(cat_catalog *c, fz_error *err) {
         const fz_pair *p = &c->options[i];
         const fz_option *o = fz_option_find(options, p->key);
         if (!o && c->ops == &cat_rest_ops) o = fz_option_find(cat_rest_options(), p->key); /* it has two of the AWS names too */
-        if (!o) o = fz_option_find(aws_options(), p->key);
+        if (!o) o = of_aws(p->key);
         if (!o) o = fz_option_find(cat_rest_options(), p->key);
         if (!o) {
             bad(err, p, "unknown catalog option '%s'", p->key);
             const char *near = fz_option_nearest(options, p->key);
+            if (!near) near = fz_option_nearest(fio_options(), p->key);
             if (!near) near = fz_option_nearest(aws_options(), p->key);
             if (!near) near = fz_option_nearest(cat_rest_options(), p->key);
             return near ? fz_hint(err, "did you mean '%s'?", near) : FZ_USER;

@@ -82,6 +82,8 @@ static void catalogs(void) {
               "`postgresql://` URI takes libpq's connection parameters instead.",
               cat_jdbc_options());
     put_table("REST catalogs", NULL, cat_rest_options());
+    put_table("S3", "How files on S3 are reached.", fio_options());
+    put_table("AWS clients", "Region, credentials and connections of all AWS services.", aws_options());
 }
 
 static void tables(void) {
