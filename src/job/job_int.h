@@ -144,9 +144,12 @@ struct job {
     fz_error error;
     bool unknown_outcome;
 };
-/* A permission that is missing while the job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row. At the start it refuses the job. */
+/* A permission (or credentials) missing while the job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row. At the start it refuses the job. */
 static inline fz_status job_passing(fz_status rc, const fz_error *e) {
-    return rc == FZ_USER && (strcmp(e->code, "file.permission") == 0 || strcmp(e->code, "catalog.denied") == 0) ? FZ_RETRY : rc;
+    static const char *const codes[] = {"file.permission", "catalog.denied", "aws.denied", "aws.credentials", "aws.no-credentials"};
+    for (size_t i = 0; rc == FZ_USER && i < sizeof codes / sizeof *codes; i++)
+        if (strcmp(e->code, codes[i]) == 0) return FZ_RETRY;
+    return rc;
 }
 static inline ice_io job_io(const job *j, const cat_table *t) { return (ice_io){t->io, j->io.read, j->io.write}; }
 
