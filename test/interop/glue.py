@@ -54,7 +54,7 @@ def sql(kind, *statements, code=0):
     args = [x for s in (head, "USE CATALOG c", *statements) for x in ("-e", s)]
     p = subprocess.run([BIN, "sql", "--format", "json", *args], capture_output=True, text=True, cwd=DIR)
     require(p.returncode == code, f"{statements}: exit {p.returncode}\n{p.stdout[-500:]}{p.stderr[-1500:]}")
-    require("delete-failed" not in p.stderr and "discard" not in p.stderr, f"something was to be deleted and was not: {p.stderr[-1500:]}")
+    require("delete-failed" not in p.stderr and "sink.orphan" not in p.stderr, f"something was to be deleted and was not: {p.stderr[-1500:]}")
     return [json.loads(l) for l in p.stdout.splitlines() if l.startswith("{")] if code == 0 else p.stderr
 
 
