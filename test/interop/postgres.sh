@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# interop/postgres.sh TOOL DIR [CASE...]: catalog_postgres.py with a PostgreSQL server of its own in DIR; drivers for Java and Python come once.
+# interop/postgres.sh TOOL DIR [CASE...]: catalog_postgres.py with a PostgreSQL server of its own in DIR; the driver for Java comes once.
 # FRAZIL_CATALOG_TESTS: unit tests of the catalog room (programs) that run on it first.
 . "$(dirname "$0")/../peers/lib.sh"
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -8,9 +8,7 @@ tool=$(realpath "$1") dir=$2
 shift 2
 bash "$PEERS/readers.sh" up
 fetch_jdbc() { maven org.postgresql:postgresql:42.7.13; }
-fetch_psycopg() { python3 -m pip install --quiet --target lib psycopg2-binary==2.9.13; }
 cached postgres-jdbc fetch_jdbc
-cached postgres-psycopg fetch_psycopg
 bash "$PEERS/postgres.sh" up "$dir" "${FRAZIL_POSTGRES_PORT:-25432}"
 trap 'bash "$PEERS/postgres.sh" down "$dir"' EXIT
 CLASSPATH="$CACHE/iceberg-java-1.10.1/*:$CACHE/postgres-jdbc/*"
@@ -22,4 +20,4 @@ for t in ${FRAZIL_CATALOG_TESTS:-}; do
     FRAZIL_TEST_SQL_URI="postgresql://frazil:frazil@127.0.0.1:$(cat "$dir/port")/catalog" "$t" >"$dir/unit.log" 2>&1 || { tail -n 40 "$dir/unit.log" >&2; fail "$t failed on PostgreSQL"; }
     echo "ok   ${t##*/}"
 done
-PYTHONPATH=$CACHE/postgres-psycopg/lib:$HERE/../tools bash "$PEERS/readers.sh" python "$HERE/catalog_postgres.py" "$tool" "$dir" "$@"
+PYTHONPATH=$HERE/../tools bash "$PEERS/readers.sh" python "$HERE/catalog_postgres.py" "$tool" "$dir" "$@"
