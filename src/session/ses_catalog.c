@@ -36,6 +36,10 @@ ses_catalog *ses_find_catalog(ses_session *s, const char *name) {
 fz_status ses_need_catalog(ses_session *s, const char *name, sql_pos pos, ses_catalog **out, fz_error *err) {
     *out = ses_find_catalog(s, name);
     if (*out) return FZ_OK;
+    if (ses_is_federated(name)) {
+        fz_status rc = ses_open_federated(s, name, out, err);
+        return rc == FZ_OK ? rc : ses_fail_at(err, pos);
+    }
     fz_fail(err, FZ_USER, "sql.catalog-not-found", "there is no catalog '%s'", name);
     fz_buf b = {0};
     for (uint32_t i = 0; i < s->n_catalogs && i < 8; i++) fz_buf_printf(&b, "%s%s", i ? ", " : "", s->catalogs[i]->name);
