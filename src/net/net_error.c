@@ -16,6 +16,8 @@ static const char *reason(const net_failure *f) {
 static fz_status fail_certificate(const net_failure *f, fz_error *err) {
     long v = 0;
     curl_easy_getinfo(f->curl, CURLINFO_SSL_VERIFYRESULT, &v);
+    /* libcurl compares names itself, before it asks OpenSSL for its verdict. */
+    if ((v == X509_V_OK || v == X509_V_ERR_UNSPECIFIED) && strstr(reason(f), "match")) v = X509_V_ERR_HOSTNAME_MISMATCH;
     switch (v) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
         fz_fail(err, FZ_USER, "net.tls-certificate", "%s: the server's certificate has expired", f->where);
@@ -34,11 +36,10 @@ static fz_status fail_certificate(const net_failure *f, fz_error *err) {
                                             : "a private authority (or a proxy that opens TLS) needs its certificate named, for AWS by AWS_CA_BUNDLE", f->tls->ca_file);
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-    case X509_V_OK: /* libcurl compares names itself, after the chain was found good */
         fz_fail(err, FZ_USER, "net.tls-certificate", "%s: the server's certificate is for another name (%s)", f->where, reason(f));
         return fz_hint(err, "is this the right host? A bucket with dots in its name needs path-style access over https");
     default:
-        return fz_fail(err, FZ_USER, "net.tls-certificate", "%s: the server's certificate is not accepted: %s", f->where, X509_verify_cert_error_string(v));
+        return fz_fail(err, FZ_USER, "net.tls-certificate", "%s: the server's certificate is not accepted: %s", f->where, reason(f));
     }
 }
 
