@@ -120,7 +120,7 @@ static inline fz_status open_glue(const fz_pair *more, size_t n, cat_catalog **c
     fz_pair o[20] = {{.key = "type", .value = "iceberg"}, {.key = "catalog-type", .value = "glue"}, {.key = "warehouse", .value = fz_arena_printf(arena, "mem://glue%d/wh", number++)},
                      {.key = "glue.endpoint", .value = fg.http->url}, {.key = "client.region", .value = "eu-central-1"}, {.key = "client.access-key-id", .value = "AKIATEST"},
                      {.key = "client.secret-access-key", .value = "secret"}};
-    memcpy(o + 7, more, n * sizeof *more);
+    if (n) memcpy(o + 7, more, n * sizeof *more);
     return cat_open("lake", o, 7 + n, NULL, c, &err);
 }
 #endif
