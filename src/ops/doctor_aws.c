@@ -278,7 +278,7 @@ static const doc_step *first_bad(const doc_step *const *v, int n) {
 static bool tables_on_s3(const doctor *d, const doc_catalog *c) {
     if (on_s3(opt(c, "warehouse"))) return true;
     for (uint32_t i = 0; i < d->plan->n_tables; i++)
-        if (&d->plan->catalogs[d->plan->tables[i].catalog] == c->need && on_s3(d->plan->tables[i].location)) return true;
+        if (&d->catalogs[d->plan->tables[i].catalog] == c && on_s3(d->plan->tables[i].location)) return true;
     return false;
 }
 

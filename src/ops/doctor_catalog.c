@@ -64,16 +64,35 @@ static void hadoop_step(doctor *d, doc_catalog *c, doc_step *s) {
     else doc_ok(d, s, "%u database%s in %s", names.n, names.n == 1 ? "" : "s", cat_warehouse(c->cat));
 }
 
+/* A table bucket by the name that the account gives it: its ARN follows from identity and region, as in a session. */
+static bool name_bucket(doctor *d, doc_catalog *c, doc_step *s) {
+    if (!c->account || !c->region) {
+        doc_fail(d, s, "the ARN of table bucket '%s' needs the account, and STS has not said which it is", c->need->bucket);
+        doc_advise(d, s, "let this machine reach STS, or CREATE CATALOG with 'catalog-type' = 's3tables' and the bucket's ARN as 'warehouse'");
+        return false;
+    }
+    fz_pair *o = FZ_ANEWN(d->a, fz_pair, 3);
+    o[0] = (fz_pair){.key = "type", .value = "iceberg"};
+    o[1] = (fz_pair){.key = "catalog-type", .value = "s3tables"};
+    o[2] = (fz_pair){.key = "warehouse", .value = fz_arena_printf(d->a, "arn:%s:s3tables:%s:%s:bucket/%s", aws_partition(c->region), c->region, c->account, c->need->bucket)};
+    ops_need_catalog *full = FZ_ANEW(d->a, ops_need_catalog);
+    *full = *c->need;
+    full->options = o;
+    full->n_options = 3;
+    c->need = full;
+    return true;
+}
+
 static void open_catalog(doctor *d, doc_catalog *c) {
     doc_step *s = doc_begin(d, "doctor.catalog", c->need->name);
+    const doc_step *below = c->ground;
+    c->ground = s;
+    if (doc_blocked(d, s, below) || (c->need->bucket && !name_bucket(d, c, s))) return;
     const fz_pair *options;
     size_t n = harmless(d, c, &options);
     fz_error e = {0};
-    const char *uri = opt(c->need, "uri"), *at = uri && !strchr(uri, '@') ? uri : opt(c->need, "warehouse");
+    const char *uri = opt(c->need, "uri"), *at = uri && !strchr(uri, '@') && !strstr(uri, "password") ? uri : opt(c->need, "warehouse");
     doc_asked(d, s, "open the catalog of type '%s'%s%s", c->kind, at ? " at " : "", at ? at : "");
-    const doc_step *ground = c->ground;
-    c->ground = s;
-    if (doc_blocked(d, s, ground)) return;
     if (cat_open(c->need->name, options, n, NULL, &c->cat, &e) != FZ_OK) {
         if (strcmp(c->kind, "sql") == 0) missing_sql(d, c, s, &e);
         else doc_refused(d, c, s, NULL, NULL, &e);
@@ -89,8 +108,8 @@ void doc_catalogs(doctor *d) {
         doc_catalog *c = &d->catalogs[i];
         fz_error e = {0};
         c->need = &d->plan->catalogs[i];
-        c->kind = "";
-        if (cat_check(c->need->name, c->need->options, c->need->n_options, &c->kind, &e) != FZ_OK || fio_new(c->need->options, c->need->n_options, &c->io, &e) != FZ_OK) {
+        c->kind = c->need->bucket ? "s3tables" : "";
+        if ((!c->need->bucket && cat_check(c->need->name, c->need->options, c->need->n_options, &c->kind, &e) != FZ_OK) || fio_new(c->need->options, c->need->n_options, &c->io, &e) != FZ_OK) {
             doc_step *s = doc_begin(d, "doctor.catalog", c->need->name);
             doc_fail_error(d, s, &e);
             c->ground = c->store = s;
@@ -176,7 +195,7 @@ static void table_steps(doctor *d, doc_table *t) {
     const doc_step *ground = database_step(d, t->need->database);
     doc_step *s = doc_begin(d, "doctor.table", t->need->text);
     t->step = s;
-    if (!doc_blocked(d, s, ground)) load(d, c, t, s);
+    if (!doc_blocked(d, s, ground) && !doc_blocked(d, s, c->store)) load(d, c, t, s); /* its metadata lies in the store */
     if (t->loaded && t->need->read) {
         fz_error e = {0};
         if (d->plan->know(d->plan->cx, t->need, t->loaded, &e) != FZ_OK) doc_fail_error(d, s, &e);

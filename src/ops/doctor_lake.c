@@ -214,7 +214,7 @@ void doc_lake(doctor *d, doc_catalog *c) {
     if (!federated && strcmp(c->kind, "glue") != 0) return;
     (void)admins_step(d, c, federated);
     for (uint32_t i = 0; federated && i < d->plan->n_databases; i++)
-        if (&d->plan->catalogs[d->plan->databases[i].catalog] == c->need) grants_step(d, c, d->plan->databases[i].name);
+        if (&d->catalogs[d->plan->databases[i].catalog] == c) grants_step(d, c, d->plan->databases[i].name);
 }
 
 /* ---- refusals ---- */

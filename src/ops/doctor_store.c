@@ -166,7 +166,9 @@ static void local(doctor *d, doc_step *s, const char *path) {
     else (void)!fio_delete(NULL, object, &ignored);
     fz_buf_free(&b);
     if (rc == FZ_OK) {
-        doc_ok(d, s, there ? "%s: written, read and removed" : "%s is not there yet and can be made", path);
+        const char *what = there ? "written, read and removed" : "not there yet, and can be made";
+        if (strcmp(s->subject, path) == 0) doc_ok(d, s, "%s", what);
+        else doc_ok(d, s, "%s: %s", path, what);
         return;
     }
     doc_fail_error(d, s, &e);

@@ -218,7 +218,9 @@ static void statement_positions(doctor *d, uint32_t statement, const ops_need_in
         doc_advise(d, s, "'properties.auto.offset.reset' = 'earliest' in the source table, or another 'scan.startup.mode'");
     } else if (b.known + b.fresh == 0) doc_ok(d, s, "no source with positions: rows are added at each run");
     else if (!b.fresh) doc_ok(d, s, "goes on from the table, %" PRIu64 " records to read%s", b.ahead, fz_buf_cstr(&b.b));
-    else doc_ok(d, s, "%u splits go on from the table, %u begin where the script says, %" PRIu64 " records to read%s", b.known, b.fresh, b.ahead, fz_buf_cstr(&b.b));
+    else
+        doc_ok(d, s, "%u split%s on from the table, %u begin%s where the script says, %" PRIu64 " records to read%s", b.known, b.known == 1 ? " goes" : "s go", b.fresh, b.fresh == 1 ? "s" : "", b.ahead,
+               fz_buf_cstr(&b.b));
     fz_buf_free(&b.b);
 }
 

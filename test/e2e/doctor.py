@@ -1,0 +1,831 @@
+#!/usr/bin/env python3
+"""frazil doctor: each trouble that people write about is staged, and the doctor must name that layer and no other.
+
+The job is the one of a published how-to (Kafka -> Glue and S3), with nothing replaced but names and endpoints. AWS is moto behind a front of our own that answers chosen
+requests as AWS would; the troubles of TLS, DNS and ports are real ones.
+
+usage: doctor.py [CASE...]   by test/e2e/run.sh, which gives it a broker. Environment: FRAZIL_MOTO_PORT (26200), FRAZIL_DOCTOR_PORTS (26210: the first of twenty)."""
+import collections, http.client, http.server, json, os, re, shutil, socket, ssl, subprocess, sys, tempfile, threading, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
+from harness import BIN, ROOT, Broker, Failure, main, require
+
+B = Broker()
+MOTO = int(os.environ.get("FRAZIL_MOTO_PORT", "26200"))
+PORTS = iter(range(int(os.environ.get("FRAZIL_DOCTOR_PORTS", "26210")), 65000))
+DIR = tempfile.mkdtemp(prefix="frazil-doctor-", dir=os.environ.get("FRAZIL_TEST_DIR"))
+ACCOUNT = "123456789012"
+REGION = "ap-northeast-1"
+SYSLOG, AUTHLOG = f"doctor-syslog-{os.getpid()}", f"doctor-authlog-{os.getpid()}"
+
+
+# ---- AWS: moto behind a front ----
+
+class Front(http.server.ThreadingHTTPServer):
+    """Passes requests on to moto. rules: functions of (service, operation, path, body, headers) that give None or (status, headers, body)."""
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, tls=None):
+        self.rules, self.seen, self.clock = [], [], 0
+        self.tls = tls
+        super().__init__(("127.0.0.1", next(PORTS)), Handler)
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request, address):
+        pass
+
+    @property
+    def url(self):
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.server_address[1]}"
+
+
+def classify(method, path, headers, body):
+    """(service, operation)"""
+    signed = re.search(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/", headers.get("authorization", ""))
+    service = signed.group(1) if signed else "none"
+    if "x-amz-target" in headers:
+        return service, headers["x-amz-target"].split(".")[-1]
+    if service in ("sts", "iam"):
+        action = re.search(rb"Action=(\w+)", body)
+        return service, action.group(1).decode() if action else ""
+    if service == "s3":
+        what = path.partition("?")[2]
+        if method == "GET" and "list-type" in what:
+            return service, "ListObjectsV2"
+        return service, {"PUT": "PutObject", "GET": "GetObject", "DELETE": "DeleteObject", "HEAD": "HeadObject", "POST": "PostObject"}[method]
+    return service, path.strip("/").split("?")[0].split("/")[-1]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *a):
+        pass
+
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string((timestamp or time.time()) + self.server.clock)
+
+    def serve(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {k.lower(): v for k, v in self.headers.items()}
+        service, operation = classify(self.command, self.path, headers, body)
+        self.server.seen.append((service, operation, self.path))
+        for rule in self.server.rules:
+            answer = rule(service, operation, self.path, body, headers)
+            if answer:
+                return self.reply(*answer)
+        c = http.client.HTTPConnection("127.0.0.1", MOTO, timeout=30)
+        sent = {k: v for k, v in self.headers.items() if k.lower() not in ("connection",)}
+        c.request(self.command, self.path, body, sent)
+        r = c.getresponse()
+        data = r.read()
+        kept = [(k, v) for k, v in r.getheaders() if k.lower() not in ("content-length", "connection", "transfer-encoding", "date", "server")]
+        if self.command == "HEAD" and r.getheader("content-length"):
+            kept.append(("Content-Length", r.getheader("content-length")))
+        self.reply(r.status, kept, data, length=self.command != "HEAD" or not r.getheader("content-length"))
+        c.close()
+
+    def reply(self, status, headers, body, length=True):
+        self.send_response(status)
+        for k, v in headers:
+            self.send_header(k, v)
+        if length and status != 204:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = serve
+
+
+def s3_error(status, code, message):
+    def answer(*_):
+        return status, [("Content-Type", "application/xml"), ("x-amz-request-id", "4442587FB7D0A2F9")], f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{message}</Message></Error>'.encode()
+    return answer
+
+
+def json_error(status, code, message):
+    return lambda *_: (status, [("Content-Type", "application/x-amz-json-1.1"), ("x-amzn-requestid", "3f2a")], json.dumps({"__type": code, "Message": message, "message": message}).encode())
+
+
+def json_answer(value):
+    return lambda *_: (200, [("Content-Type", "application/x-amz-json-1.1")], json.dumps(value).encode())
+
+
+def query_error(status, code, message):
+    return lambda *_: (status, [("Content-Type", "text/xml")], f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error><RequestId>9f</RequestId></ErrorResponse>".encode())
+
+
+def on(service, operations, answer, path=""):
+    names = operations.split()
+    return lambda s, o, p, b, h: answer() if s == service and o in names and re.search(path, p) else None
+
+
+# ---- the job ----
+
+def article(bucket, catalog="", prelude=""):
+    """The job of the how-to, word for word but for the bucket, the brokers and the topics' names (one broker serves all cases)."""
+    text = """SET 'execution.runtime-mode' = 'streaming';
+SET 'table.local-time-zone' = 'Asia/Tokyo';
+
+CREATE CATALOG glue_prod WITH (
+  'type' = 'iceberg',
+  'catalog-type' = 'glue',
+  'warehouse' = 's3://<YOUR_ICEBERG_BUCKET>/warehouse',
+  'io-impl' = 'org.apache.iceberg.aws.s3.S3FileIO',<CATALOG>
+  'client.region' = 'ap-northeast-1'
+);
+<PRELUDE>
+CREATE TEMPORARY TABLE syslog_json (
+  ts STRING,
+  src_host STRING,
+  program STRING,
+  message STRING
+) WITH (
+  'connector' = 'kafka',
+  'topic' = 'syslog',
+  'properties.bootstrap.servers' = 'kafka1:9092,kafka2:9092,kafka3:9092',
+  'properties.group.id' = 'flink-aws-syslog-events-v1',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json',
+  'json.ignore-parse-errors' = 'true'
+);
+
+CREATE TEMPORARY TABLE authlog_json (
+  ts STRING,
+  src_host STRING,
+  program STRING,
+  message STRING
+) WITH (
+  'connector' = 'kafka',
+  'topic' = 'authlog',
+  'properties.bootstrap.servers' = 'kafka1:9092,kafka2:9092,kafka3:9092',
+  'properties.group.id' = 'flink-aws-authlog-events-v1',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json',
+  'json.ignore-parse-errors' = 'true'
+);
+
+STATEMENT SET BEGIN
+
+INSERT INTO glue_prod.logs.syslog_events
+SELECT
+  ts AS ts_raw,
+  CAST(TO_TIMESTAMP(SUBSTRING(ts, 1, 19), 'yyyy-MM-dd''T''HH:mm:ss') AS TIMESTAMP(6)),
+  TRIM(src_host),
+  program,
+  message,
+  CAST(SUBSTRING(ts, 1, 10) AS DATE),
+  CAST(SUBSTRING(ts, 12, 2) AS INT)
+FROM syslog_json
+WHERE src_host IS NOT NULL
+  AND TRIM(src_host) <> ''
+  AND ts IS NOT NULL;
+
+INSERT INTO glue_prod.logs.authlog_events
+SELECT
+  ts AS ts_raw,
+  CAST(TO_TIMESTAMP(SUBSTRING(ts, 1, 19), 'yyyy-MM-dd''T''HH:mm:ss') AS TIMESTAMP(6)),
+  TRIM(src_host),
+  program,
+  message,
+  CAST(SUBSTRING(ts, 1, 10) AS DATE),
+  CAST(SUBSTRING(ts, 12, 2) AS INT)
+FROM authlog_json
+WHERE src_host IS NOT NULL
+  AND TRIM(src_host) <> ''
+  AND ts IS NOT NULL;
+
+END;
+"""
+    return (text.replace("<YOUR_ICEBERG_BUCKET>", bucket).replace("kafka1:9092,kafka2:9092,kafka3:9092", B.address).replace("'syslog'", f"'{SYSLOG}'").replace("'authlog'", f"'{AUTHLOG}'")
+            .replace("<CATALOG>", catalog).replace("<PRELUDE>", prelude))
+
+
+TABLES = """
+CREATE DATABASE IF NOT EXISTS glue_prod.logs;
+""" + "".join(f"""
+CREATE TABLE IF NOT EXISTS glue_prod.logs.{name} (
+  ts_raw STRING,
+  ts TIMESTAMP(6),
+  host STRING,
+  program STRING,
+  msg STRING,
+  dt DATE,
+  hr INT
+)
+PARTITIONED BY (dt, host)
+WITH (
+  'format-version' = '2',
+  'write.distribution-mode' = 'hash',
+  'write.parquet.compression-codec' = 'zstd',
+  'location' = 's3://<YOUR_ICEBERG_BUCKET>/warehouse/logs/{name}'
+);
+""" for name in ("syslog_events", "authlog_events"))
+
+CONFIG = """execution.checkpointing.interval: 5 min
+execution.checkpointing.mode: EXACTLY_ONCE
+execution.checkpointing.max-concurrent-checkpoints: 1
+execution.checkpointing.min-pause: 30 s
+execution.checkpointing.timeout: 10 min
+execution.checkpointing.num-retained: 3
+execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION
+execution.checkpointing.storage: filesystem
+execution.checkpointing.dir: s3p://<YOUR_ICEBERG_BUCKET>/flink/checkpoints/aws-iceberg
+execution.checkpointing.savepoint-dir: s3p://<YOUR_ICEBERG_BUCKET>/flink/savepoints/aws-iceberg
+
+s3.region: ap-northeast-1
+frazil.state.dir: <DIR>/state
+"""
+
+
+class Report:
+    def __init__(self, p):
+        self.code, self.text, self.err = p.returncode, p.stdout, p.stderr
+        try:
+            j = json.loads(p.stdout)
+        except ValueError:
+            raise Failure(f"no JSON (exit code {p.returncode}): {p.stdout[:2000]}{p.stderr[:2000]}")
+        self.ok, self.steps = j["ok"], j["steps"]
+
+    def of(self, status):
+        return [s for s in self.steps if s["status"] == status]
+
+    def red(self):
+        return sorted({s["code"] for s in self.of("fail")})
+
+    def step(self, code):
+        found = [s for s in self.steps if s["code"] == code]
+        require(found, f"no step {code} in {[s['code'] for s in self.steps]}")
+        return found[0]
+
+    def __str__(self):
+        return "\n".join(f"{s['status']:8}{s['code']} {s['subject']}: {s['answer']}" + (f"\n          do: {s['do']}" if s["do"] else "") for s in self.steps)
+
+
+class World:
+    """AWS, a profile, a directory."""
+
+    def __init__(self, tls=None, tables=True):
+        moto("POST", "/moto-api/reset")
+        self.front = Front(tls)
+        self.dir = tempfile.mkdtemp(dir=DIR)
+        self.bucket = "logs-" + os.path.basename(self.dir).replace("_", "-").lower()
+        self.env = {"PATH": os.environ["PATH"], "HOME": self.dir, "AWS_PROFILE": "home-aws", "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION,
+                    "AWS_SHARED_CREDENTIALS_FILE": f"{self.dir}/credentials", "AWS_CONFIG_FILE": f"{self.dir}/config", "AWS_ENDPOINT_URL": self.front.url,
+                    "AWS_EC2_METADATA_DISABLED": "true"}
+        if tls:
+            self.env["AWS_CA_BUNDLE"] = tls[0]
+        self.write("credentials", "[home-aws]\naws_access_key_id = AKIAEXAMPLE0000LAST\naws_secret_access_key = not/a/secret+for/anybody\n")
+        self.write("config", f"[profile home-aws]\nregion = {REGION}\n")
+        self.config = self.write("config.yaml", CONFIG.replace("<YOUR_ICEBERG_BUCKET>", self.bucket).replace("<DIR>", self.dir))
+        moto("PUT", f"/{self.bucket}", b"<CreateBucketConfiguration><LocationConstraint>ap-northeast-1</LocationConstraint></CreateBucketConfiguration>")
+        if tables:
+            self.run(self.catalog() + TABLES.replace("<YOUR_ICEBERG_BUCKET>", self.bucket))
+
+    def write(self, name, text):
+        path = f"{self.dir}/{name}"
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def catalog(self):
+        return article(self.bucket).split("CREATE TEMPORARY")[0]
+
+    def run(self, sql, env=None):
+        p = subprocess.run([BIN, "run", self.write("make.sql", sql)], capture_output=True, text=True, env={**self.env, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{MOTO}", **(env or {})}, cwd=self.dir)
+        require(p.returncode == 0, f"{p.stdout}{p.stderr}")
+
+    def doctor(self, sql=None, config=True, env=None, drop=()):
+        e = {k: v for k, v in {**self.env, **(env or {})}.items() if k not in drop}
+        args = [BIN, "doctor", "-f", self.write("job.sql", sql or article(self.bucket)), "--format", "json"] + (["-c", self.config] if config else [])
+        return Report(subprocess.run(args, capture_output=True, text=True, env=e, cwd=self.dir, timeout=170))
+
+    def close(self):
+        self.front.shutdown()
+        self.front.server_close()
+
+
+def moto(method, path, body=b"", headers=None, service="s3"):
+    c = http.client.HTTPConnection("127.0.0.1", MOTO, timeout=30)
+    c.request(method, path, body, {"Authorization": f"AWS4-HMAC-SHA256 Credential=test/20260101/{REGION}/{service}/aws4_request, SignedHeaders=host, Signature=0", **(headers or {})})
+    r = c.getresponse()
+    data = r.read()
+    c.close()
+    require(r.status < 300, f"moto: {method} {path}: {r.status} {data[:400]}")
+    return data
+
+
+def keys(bucket):
+    return sorted(re.findall(r"<Key>([^<]*)</Key>", moto("GET", f"/{bucket}?list-type=2").decode()))
+
+
+def expect(report, code, *words, exit_code=2):
+    """That code is red, no other is, what rests on it is skipped, and its answer and advice say what is wanted."""
+    require(report.red() == [code], f"red are {report.red()}, wanted {code}\n{report}")
+    require(report.code == exit_code and report.ok is False, f"exit code {report.code}, ok {report.ok}")
+    s = [s for s in report.of("fail") if s["code"] == code][0]
+    said = f"{s['asked']}\n{s['answer']}\n{s['do']}"
+    for w in words:
+        require(re.search(w, said), f"no {w!r} in\n{said}")
+    require(s["do"], f"no advice\n{report}")
+    for k in report.of("skipped"):
+        require(k["because"] == code, f"{k['code']} is skipped because of {k['because']}\n{report}")
+    require("not/a/secret" not in report.text and "not/a/secret" not in report.err, "a secret stands in the report")
+    require(not report.err, f"the doctor writes to standard error: {report.err[:500]}")
+
+
+CASES = {}
+
+
+def case(f):
+    CASES[f.__name__] = f
+    return f
+
+
+# ---- all is well ----
+
+@case
+def all_green():
+    w = World()
+    before, seen = keys(w.bucket), len(w.front.seen)
+    r = w.doctor()
+    require(r.code == 0 and r.ok and not r.of("fail") and not r.of("skipped") and not r.of("warn"), f"not all green ({r.code})\n{r}")
+    for code in ("region credentials identity clock endpoint.glue endpoint.s3 kafka.brokers kafka.login kafka.topic kafka.offsets kafka.group catalog database table table.format-version table.writing "
+                 "table.schema s3.put s3.get s3.list s3.delete positions checkpoint-dir savepoint-dir dead-letters").split():
+        r.step("doctor." + code)
+    require("profile 'home-aws'" in r.step("doctor.credentials")["answer"], str(r))
+    require(keys(w.bucket) == before, f"left behind: {set(keys(w.bucket)) - set(before)}")
+    writes = {o for s, o, p in w.front.seen[seen:] if s == "glue" and not o.startswith("Get")}
+    require(not writes, f"Glue was asked to {writes}")
+    text = subprocess.run([BIN, "doctor", "-f", f"{w.dir}/job.sql", "-c", w.config], capture_output=True, text=True, env=w.env, cwd=w.dir)
+    require(text.returncode == 0 and "the job could run" in text.stdout and text.stdout.count("\nok ") > 20, text.stdout)
+    w.close()
+
+
+@case
+def nothing_there_yet():
+    """The script makes database and tables: that it would is said, and nothing is made."""
+    w = World(tables=False)
+    r = w.doctor(article(w.bucket, prelude=TABLES.replace("<YOUR_ICEBERG_BUCKET>", w.bucket)))
+    require(r.code == 0 and r.ok, str(r))
+    require("the script makes it" in r.step("doctor.database")["answer"] and "the script makes it" in r.step("doctor.table")["answer"], str(r))
+    require(keys(w.bucket) == [], f"left behind: {keys(w.bucket)}")
+    require(not [o for s, o, p in w.front.seen if s == "glue" and not o.startswith("Get")], "Glue was asked to make something")
+    w.close()
+
+
+# ---- script and settings ----
+
+@case
+def wrong_script():
+    w = World(tables=False)
+    expect(w.doctor(article(w.bucket).replace("TRIM(src_host),", "TRIM(src_hots),", 1)), "doctor.script", "line 48, column 8", "src_hots", "src_host", exit_code=1)
+    w.config = w.write("config.yaml", "execution.checkpointing.intervall: 5 min\n")
+    expect(w.doctor(), "doctor.settings", "intervall", "did you mean", exit_code=1)
+    w.close()
+
+
+# ---- region, credentials, identity ----
+
+@case
+def no_region():
+    w = World(tables=False)
+    w.write("config", "[profile home-aws]\noutput = json\n")
+    expect(w.doctor(article(w.bucket).replace(",\n  'client.region' = 'ap-northeast-1'", ""), config=False, drop=("AWS_REGION", "AWS_DEFAULT_REGION")), "doctor.region", "AWS_REGION", "EnvironmentFile")
+    w.close()
+
+
+@case
+def profile_missing():
+    w = World(tables=False)
+    r = w.doctor(config=False, env={"AWS_PROFILE": "home-awss"})
+    expect(r, "doctor.credentials", "home-awss", "home-aws")
+    require(r.step("doctor.endpoint.glue")["status"] != "fail", str(r))
+    r = w.doctor(config=False, env={"AWS_SHARED_CREDENTIALS_FILE": f"{w.dir}/nowhere"})
+    expect(r, "doctor.credentials", "environment")
+    w.close()
+
+
+@case
+def expired():
+    w = World()
+    w.front.rules.append(on("sts", "GetCallerIdentity", query_error(403, "ExpiredToken", "The security token included in the request is expired")))
+    expect(w.doctor(config=False), "doctor.identity", "ExpiredToken", "renew|sso login")
+    w.close()
+
+
+@case
+def wrong_secret():
+    w = World()
+    w.front.rules.append(on("sts", "GetCallerIdentity", query_error(403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided.")))
+    expect(w.doctor(config=False), "doctor.identity", "SignatureDoesNotMatch", "secret key")
+    w.close()
+
+
+@case
+def clock_off():
+    """Said, and no failure: requests are signed with the service's time."""
+    w = World()
+    w.front.clock = -3600
+    r = w.doctor(config=False)
+    require(r.code == 0 and not r.of("fail") and [s["code"] for s in r.of("warn")] == ["doctor.clock"], str(r))
+    require("ahead" in r.step("doctor.clock")["answer"], str(r))
+    w.close()
+
+
+# ---- Glue and S3 cannot be reached ----
+
+def unused_port():
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    port = s.getsockname()[1]
+    s.close()
+    return port
+
+
+@case
+def glue_unreachable():
+    w = World()
+    port = unused_port()
+    expect(w.doctor(config=False, env={"AWS_ENDPOINT_URL_GLUE": f"http://127.0.0.1:{port}"}), "doctor.endpoint.glue", "net.connect", "security group|route")
+    r = w.doctor(config=False, env={"AWS_ENDPOINT_URL_GLUE": "https://glue.ap-northeast-9.frazil.invalid"})
+    expect(r, "doctor.endpoint.glue", "net.resolve", "region|DNS")
+    require(r.step("doctor.s3.put")["status"] in ("ok", "skipped"), str(r))
+    w.close()
+
+
+@case
+def s3_unreachable():
+    w = World()
+    expect(w.doctor(config=False, env={"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{unused_port()}"}), "doctor.endpoint.s3", "net.connect")
+    w.close()
+
+
+def certificate(name="127.0.0.1"):
+    base = tempfile.mkdtemp(dir=DIR)
+    cert, key = f"{base}/cert.pem", f"{base}/key.pem"
+    p = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName=IP:{name}"],
+                       capture_output=True, text=True)
+    require(p.returncode == 0, p.stderr)
+    return cert, key
+
+
+@case
+def bad_certificate():
+    """With the CA it is trusted; without it the endpoint is red, and it is the certificate."""
+    w = World()
+    tls = Front(certificate())
+    env = {"AWS_ENDPOINT_URL_GLUE": tls.url}
+    expect(w.doctor(config=False, env=env), "doctor.endpoint.glue", "net.tls-certificate", "AWS_CA_BUNDLE")
+    r = w.doctor(config=False, env={**env, "AWS_CA_BUNDLE": tls.tls[0]})
+    require(r.code == 0, str(r))
+    tls.shutdown()
+    tls.server_close()
+    w.close()
+
+
+@case
+def wrong_region():
+    """The bucket is elsewhere."""
+    w = World()
+    moved = lambda: (301, [("Content-Type", "application/xml"), ("x-amz-bucket-region", "eu-central-1")],
+                     b"<Error><Code>PermanentRedirect</Code><Message>The bucket you are attempting to access must be addressed using the specified endpoint.</Message></Error>")
+    w.front.rules.append(on("s3", "PutObject DeleteObject ListObjectsV2", moved))
+    expect(w.doctor(config=False), "doctor.s3.put", "eu-central-1", "region")
+    w.close()
+
+
+# ---- Glue refuses ----
+
+@case
+def glue_denied():
+    """403 and 404 are two things: a refusal does not say that the database is missing."""
+    w = World()
+    user = f"User: arn:aws:iam::{ACCOUNT}:user/flink is not authorized to perform: glue:GetDatabase on resource: arn:aws:glue:{REGION}:{ACCOUNT}:database/logs because no identity-based policy allows it"
+    w.front.rules.append(on("glue", "GetDatabase", json_error(400, "AccessDeniedException", user)))
+    expect(w.doctor(config=False), "doctor.database", "AccessDeniedException", "glue:GetDatabase", "says nothing of whether it exists")
+    w.front.rules[:] = [on("glue", "GetTable", json_error(400, "AccessDeniedException", user.replace("GetDatabase", "GetTable")))]
+    expect(w.doctor(config=False), "doctor.table", "glue:GetTable", "says nothing of whether it exists")
+    w.close()
+
+
+@case
+def database_missing():
+    w = World(tables=False)
+    expect(w.doctor(config=False), "doctor.database", "there is no database 'logs'", "CREATE DATABASE IF NOT EXISTS")
+    w.close()
+
+
+@case
+def table_missing():
+    w = World(tables=False)
+    w.run(w.catalog() + "CREATE DATABASE glue_prod.logs;")
+    expect(w.doctor(config=False), "doctor.table", "there is no table 'syslog_events'", "CREATE TABLE IF NOT EXISTS")
+    w.close()
+
+
+@case
+def lake_formation_grants():
+    w = World()
+    w.front.rules.append(on("glue", "GetTable", json_error(400, "AccessDeniedException", "Insufficient Lake Formation permission(s) on syslog_events")))
+    r = w.doctor(config=False)
+    expect(r, "doctor.lakeformation.grants", "Insufficient Lake Formation", "aws lakeformation grant-permissions", "DESCRIBE SELECT INSERT", "syslog_events", REGION)
+    require(r.step("doctor.lakeformation.admins")["status"] == "ok", str(r))
+    w.front.rules.append(on("lakeformation", "GetDataLakeSettings ListPermissions", json_error(400, "AccessDeniedException", "not authorized to perform: lakeformation:GetDataLakeSettings")))
+    expect(w.doctor(config=False), "doctor.lakeformation.grants", "cannot be looked at")
+    w.close()
+
+
+# ---- the analytics integration and roles ----
+
+FEDERATED = f"\n  'glue.id' = '{ACCOUNT}:s3tablescatalog/otel-log-pipeline-dev-s3tables',"
+INTEGRATED = {"Catalog": {"CatalogId": f"{ACCOUNT}:s3tablescatalog", "Name": "s3tablescatalog",
+                          "FederatedCatalog": {"Identifier": f"arn:aws:s3tables:{REGION}:{ACCOUNT}:bucket/*", "ConnectionName": "aws:s3tables", "ConnectionType": "aws:s3tables"}}}
+
+
+@case
+def integration_off():
+    """'Database not found' has its reason one layer above."""
+    w = World()
+    w.front.rules += [on("glue", "GetCatalog", json_error(400, "EntityNotFoundException", "Catalog not found.")),
+                      on("glue", "GetDatabase GetTable", json_error(400, "EntityNotFoundException", "Database not found.")),
+                      on("lakeformation", "ListPermissions", json_error(400, "InvalidInputException", "Database not found."))]
+    expect(w.doctor(article(w.bucket, FEDERATED), config=False), "doctor.catalog.federation", "Catalog not found", "GetCatalog CatalogId=s3tablescatalog", "Enable integration")
+    w.close()
+
+
+@case
+def namespace_missing():
+    """The integration is on, and the namespace really is not there."""
+    w = World()
+    w.front.rules += [on("glue", "GetCatalog", json_answer(INTEGRATED)), on("glue", "GetDatabase GetTable", json_error(400, "EntityNotFoundException", "Database not found.")),
+                      on("lakeformation", "ListPermissions", json_error(400, "InvalidInputException", "Database not found."))]
+    r = w.doctor(article(w.bucket, FEDERATED), config=False)
+    expect(r, "doctor.database", "there is no database 'logs'")
+    require(r.step("doctor.catalog.federation")["status"] == "ok", str(r))
+    w.close()
+
+
+@case
+def invalid_principal():
+    """A role that was never created, as IAM and as Lake Formation say it."""
+    role = f"arn:aws:iam::{ACCOUNT}:role/otel-log-pipeline-dev-firehose-s3tables-iceberg"
+    w = World()
+    w.front.rules.append(on("iam", "GetRole", query_error(404, "NoSuchEntity", "The role with name otel-log-pipeline-dev-firehose-s3tables-iceberg cannot be found.")))
+    expect(w.doctor(article(w.bucket, f"\n  'client.assume-role.arn' = '{role}',\n  'client.assume-role.region' = '{REGION}',"), config=False), "doctor.principal", "NoSuchEntity", "terraform apply|create-role")
+    w.front.rules[:] = [on("glue", "GetCatalog", json_answer(INTEGRATED)), on("lakeformation", "ListPermissions", json_error(400, "InvalidInputException", f"Invalid principal, {role}"))]
+    expect(w.doctor(article(w.bucket, FEDERATED), config=False), "doctor.principal", "Invalid principal", "create-role|terraform")
+    w.close()
+
+
+@case
+def role_not_assumable():
+    w = World()
+    w.front.rules += [on("iam", "GetRole", query_error(403, "AccessDenied", "not authorized to perform: iam:GetRole")),
+                      on("sts", "AssumeRole", query_error(403, "AccessDenied", "User is not authorized to perform: sts:AssumeRole"))]
+    expect(w.doctor(article(w.bucket, f"\n  'client.assume-role.arn' = 'arn:aws:iam::{ACCOUNT}:role/writer',\n  'client.assume-role.region' = '{REGION}',"), config=False), "doctor.assume-role", "AccessDenied", "trust policy")
+    w.close()
+
+
+# ---- S3 cannot be written ----
+
+@case
+def put_denied():
+    w = World()
+    w.front.rules.append(on("s3", "PutObject", s3_error(403, "AccessDenied", "Access Denied"), f"/{w.bucket}/warehouse/"))
+    before = keys(w.bucket)
+    expect(w.doctor(), "doctor.s3.put", "403 AccessDenied", f"s3:PutObject on arn:aws:s3:::{w.bucket}/warehouse/logs/syslog_events/\\*", "bucket's policy")
+    require(keys(w.bucket) == before, "something was left behind")
+    w.close()
+
+
+@case
+def get_list_delete_denied():
+    w = World()
+    before = keys(w.bucket)
+    probe = "/frazil-doctor-"
+    for operation, code, action in (("GetObject", "doctor.s3.get", "s3:GetObject"), ("ListObjectsV2", "doctor.s3.list", "s3:ListBucket"), ("DeleteObject", "doctor.s3.delete", "s3:DeleteObject")):
+        w.front.rules[:] = [on("s3", operation, s3_error(403, "AccessDenied", "Access Denied"), "" if operation == "ListObjectsV2" else probe)]
+        expect(w.doctor(config=False), code, "403 AccessDenied", action)
+        require(keys(w.bucket) == before, f"{operation} refused: left behind {set(keys(w.bucket)) - set(before)}")
+    w.close()
+
+
+@case
+def metadata_unreadable():
+    w = World()
+    w.front.rules.append(on("s3", "GetObject", s3_error(403, "AccessDenied", "Access Denied"), "metadata.json"))
+    expect(w.doctor(config=False), "doctor.s3.get", "403 AccessDenied")
+    w.close()
+
+
+@case
+def no_bucket():
+    w = World(tables=False)
+    w.front.rules.append(on("s3", "PutObject GetObject DeleteObject ListObjectsV2", s3_error(404, "NoSuchBucket", "The specified bucket does not exist")))
+    expect(w.doctor(article(w.bucket, prelude=TABLES.replace("<YOUR_ICEBERG_BUCKET>", w.bucket)), config=False), "doctor.s3.put", "404 NoSuchBucket", "create-bucket")
+    w.close()
+
+
+@case
+def kms():
+    w = World()
+    denied = s3_error(403, "AccessDenied", f"User: arn:aws:iam::{ACCOUNT}:user/flink is not authorized to perform: kms:GenerateDataKey on resource: arn:aws:kms:{REGION}:{ACCOUNT}:key/1111 because no identity-based policy allows the kms:GenerateDataKey action")
+    w.front.rules.append(on("s3", "PutObject", denied, "/frazil-doctor-"))
+    expect(w.doctor(config=False), "doctor.kms", "kms:GenerateDataKey", "key's own|key in the message")
+    w.front.rules[:] = [on("s3", "PutObject", s3_error(400, "KMS.DisabledException", "arn:aws:kms:x:y:key/1111 is disabled."), "/frazil-doctor-")]
+    expect(w.doctor(config=False), "doctor.kms", "KMS.DisabledException")
+    w.close()
+
+
+@case
+def checkpoint_directory():
+    w = World()
+    w.front.rules.append(on("s3", "PutObject", s3_error(403, "AccessDenied", "Access Denied"), "/flink/checkpoints/"))
+    expect(w.doctor(), "doctor.checkpoint-dir", "403 AccessDenied", "s3:PutObject")
+    w.front.rules[:] = [on("s3", "DeleteObject", s3_error(403, "AccessDenied", "Access Denied"), "/flink/savepoints/")]
+    expect(w.doctor(), "doctor.savepoint-dir", "s3:DeleteObject")
+    w.close()
+
+
+# ---- tables that do not fit ----
+
+def reshape(w, change, name="syslog_events"):
+    """Changes a table's metadata.json in place."""
+    key = [k for k in keys(w.bucket) if k.endswith(".metadata.json") and f"/{name}/" in k][-1]
+    m = json.loads(moto("GET", f"/{w.bucket}/{key}"))
+    change(m)
+    moto("PUT", f"/{w.bucket}/{key}", json.dumps(m).encode())
+
+
+@case
+def schema_mismatch():
+    w = World()
+
+    def change(m):
+        fields = m["schemas"][0]["fields"]
+        fields[2]["type"] = "int"
+        fields[6]["type"] = "string"
+        fields[3]["name"] = "prog"
+        fields[4]["required"] = True
+        m["partition-specs"][0]["fields"].pop()
+    reshape(w, change)
+    r = w.doctor(config=False)
+    expect(r, "doctor.table.schema", "column 3 'host': the table has INT, the query gives STRING", "CAST")
+    answer = r.step("doctor.table.schema")["answer"]
+    require("column 5 'msg': the table has STRING NOT NULL, the query gives STRING" in answer, answer)
+    require("'hr'" in answer and "'ts'" not in answer and "'dt'" not in answer, answer)
+    w.close()
+
+
+@case
+def schema_extra_and_missing():
+    w = World()
+    reshape(w, lambda m: m["schemas"][0]["fields"].append({"id": 8, "name": "facility", "required": False, "type": "string"}))
+    expect(w.doctor(config=False), "doctor.table.schema", "7 columns, the table has 8", "nothing for 'facility' STRING")
+    w.run(w.catalog() + "DROP TABLE glue_prod.logs.syslog_events; CREATE TABLE glue_prod.logs.syslog_events (ts_raw STRING, ts TIMESTAMP(6), host STRING, program STRING, msg STRING, dt DATE);")
+    expect(w.doctor(config=False), "doctor.table.schema", "no place for .* INT")
+    w.close()
+
+
+@case
+def format_version_1():
+    w = World()
+
+    def change(m):
+        m["format-version"] = 1
+        m.pop("last-sequence-number", None)
+    reshape(w, change)
+    expect(w.doctor(config=False), "doctor.table.format-version", "1", "ALTER TABLE .*'format-version' = '2'")
+    w.close()
+
+
+@case
+def other_file_format():
+    w = World()
+    reshape(w, lambda m: m["properties"].update({"write.format.default": "orc"}))
+    expect(w.doctor(config=False), "doctor.table.writing", "orc", "parquet|another engine")
+    w.close()
+
+
+# ---- Kafka ----
+
+@case
+def kafka_topic_missing():
+    w = World()
+    expect(w.doctor(article(w.bucket).replace(AUTHLOG, "doctor-autlog"), config=False), "doctor.kafka.topic", "doctor-autlog", "kafka-topics.sh .*--create --topic doctor-autlog")
+    w.close()
+
+
+@case
+def kafka_brokers_away():
+    w = World()
+    expect(w.doctor(article(w.bucket).replace(B.address, f"127.0.0.1:{unused_port()}"), config=False), "doctor.kafka.brokers", "net.connect", "is the broker up")
+    expect(w.doctor(article(w.bucket).replace(B.address, "kafka1.frazil.invalid:9092"), config=False), "doctor.kafka.brokers", "net.resolve")
+    r = w.doctor(article(w.bucket).replace(B.address, f"{B.address},kafka2.frazil.invalid:9092"), config=False)
+    require(r.code == 0 and [s["code"] for s in r.of("warn")] == ["doctor.kafka.brokers"], str(r))
+    w.close()
+
+
+@case
+def kafka_login():
+    """A port that speaks no Kafka, and a login that is refused."""
+    w = World()
+    host, port = B.address.rsplit(":", 1)
+    bad = "'properties.security.protocol' = 'SASL_PLAINTEXT',\n  'properties.sasl.mechanism' = 'PLAIN',\n  'properties.sasl.jaas.config' = 'org.apache.kafka.common.security.plain.PlainLoginModule required username=\"reader\" password=\"not/a/secret\";',"
+    sql = article(w.bucket).replace(B.address, f"{host}:{int(port) + 2}").replace("'scan.startup.mode'", bad + "\n  'scan.startup.mode'")
+    expect(w.doctor(sql, config=False), "doctor.kafka.login", "refuses the login", "user and password")
+    w.close()
+
+
+@case
+def positions_of_another():
+    """The table was written by a pipeline of another name: the doctor says what the job would say."""
+    w = World()
+    B.produce(SYSLOG, 0, [{"ts": "2026-09-16T12:34:56+09:00", "src_host": "raspi4-3", "program": "sshd", "message": "m"}])
+    bounded = article(w.bucket).replace("'scan.startup.mode'", "'scan.bounded.mode' = 'latest-offset',\n  'scan.startup.mode'")
+    w.run("SET 'pipeline.name' = 'before';\n" + bounded)
+    expect(w.doctor(config=False), "doctor.positions", "another pipeline", "before", "frazil.positions")
+    r = w.doctor("SET 'pipeline.name' = 'before';\n" + article(w.bucket), config=False)
+    require(r.code == 0 and "1 split goes on from the table" in r.step("doctor.positions")["answer"], str(r))
+    w.close()
+
+
+# ---- without AWS ----
+
+def local(w, extra="", columns="id BIGINT, host STRING"):
+    return (f"CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='sql','uri'='sqlite:///{w.dir}/catalog.db','warehouse'='file://{w.dir}/wh');\n"
+            f"CREATE DATABASE IF NOT EXISTS c.db;\nCREATE TABLE IF NOT EXISTS c.db.t ({columns});\n{extra}"
+            f"CREATE TEMPORARY TABLE src (id BIGINT, host STRING) WITH ('connector'='kafka','topic'='{SYSLOG}','properties.bootstrap.servers'='{B.address}','scan.startup.mode'='earliest-offset',"
+            "'format'='json','json.ignore-parse-errors'='true');\nINSERT INTO c.db.t SELECT id, host FROM src;\n")
+
+
+@case
+def local_files():
+    w = World(tables=False)
+    before = sorted(os.listdir(w.dir))
+    r = w.doctor(local(w), config=False)
+    require(r.code == 0 and r.ok and not r.of("warn"), str(r))
+    require(sorted(set(os.listdir(w.dir)) - {"job.sql"}) == [n for n in before if n != "job.sql"], f"left behind: {os.listdir(w.dir)}")
+    w.run(f"CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='sql','uri'='sqlite:///{w.dir}/catalog.db','warehouse'='file://{w.dir}/wh'); CREATE DATABASE c.db; CREATE TABLE c.db.t (id BIGINT, host STRING);")
+    files = sorted(os.path.join(d, f) for d, _, fs in os.walk(f"{w.dir}/wh") for f in fs)
+    require(w.doctor(local(w), config=False).code == 0, "a table that is there")
+    require(files == sorted(os.path.join(d, f) for d, _, fs in os.walk(f"{w.dir}/wh") for f in fs), "something was left behind")
+    w.close()
+
+
+@case
+def local_not_a_catalog():
+    w = World(tables=False)
+    w.write("catalog.db", "this is no database at all, and long enough to be one" * 30)
+    expect(w.doctor(local(w), config=False), "doctor.catalog", "not an SQLite database", "uri")
+    w.close()
+
+
+@case
+def local_not_writable():
+    w = World(tables=False)
+    w.write("wh", "a file where the warehouse should be")
+    expect(w.doctor(local(w), config=False), "doctor.files", "wh")
+    w.close()
+
+
+@case
+def reads_a_table():
+    """INSERT ... SELECT from a table of a catalog: its columns are looked at, not guessed."""
+    w = World(tables=False)
+    head = f"CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='sql','uri'='sqlite:///{w.dir}/catalog.db','warehouse'='file://{w.dir}/wh');\n"
+    w.run(head + "CREATE DATABASE c.db; CREATE TABLE c.db.a (id BIGINT, host STRING); CREATE TABLE c.db.b (id BIGINT, host STRING);")
+    view = head + "CREATE TEMPORARY VIEW v AS SELECT id, host FROM c.db.a;\n"
+    r = w.doctor(view + "INSERT INTO c.db.b SELECT id, host FROM v;", config=False)
+    require(r.code == 0, str(r))
+    expect(w.doctor(view + "INSERT INTO c.db.b SELECT host, id FROM v;", config=False), "doctor.table.schema", "sql.type-mismatch|the table has BIGINT")
+    expect(w.doctor(head + "INSERT INTO c.db.b SELECT id, host FROM c.db.aa;", config=False), "doctor.table", "there is no table 'aa'")
+    w.close()
+
+
+def prepare():
+    peer = None if "FRAZIL_MOTO_PORT" in os.environ else f"{DIR}/moto" # a port that is given is one where it runs already
+    p = peer and subprocess.run(["bash", f"{ROOT}/test/peers/moto.sh", "up", peer, str(MOTO)], capture_output=True, text=True)
+    require(not p or p.returncode == 0, p and p.stdout + p.stderr)
+    for t in (SYSLOG, AUTHLOG):
+        B.topic(t, 3)
+    return peer
+
+
+if __name__ == "__main__":
+    peer = None
+    try:
+        peer = prepare()
+        main(CASES)
+    finally:
+        if peer:
+            subprocess.run(["bash", f"{ROOT}/test/peers/moto.sh", "down", peer], capture_output=True)
+        if not os.environ.get("KEEP"):
+            shutil.rmtree(DIR, ignore_errors=True)
