@@ -119,6 +119,14 @@ static bool of_another(const cat_catalog *c, const char *key) {
     return false;
 }
 
+/* Java's classes for what the scheme of a location says here: nothing to warn of. */
+static bool names_our_store(const char *io_impl) {
+    static const char *const same[] = {"org.apache.iceberg.aws.s3.S3FileIO", "org.apache.iceberg.io.ResolvingFileIO", "org.apache.iceberg.hadoop.HadoopFileIO"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (strcmp(io_impl, same[i]) == 0) return true;
+    return false;
+}
+
 static fz_status check_names(cat_catalog *c, fz_error *err) {
     for (size_t i = 0; i < c->n_options; i++) {
         const fz_pair *p = &c->options[i];
@@ -138,6 +146,7 @@ static fz_status check_names(cat_catalog *c, fz_error *err) {
             bad(err, p, "the catalog option '%s' cannot be honoured", p->key);
             return fz_hint(err, "%s", o->why);
         }
+        if (strcmp(p->key, "io-impl") == 0 && names_our_store(p->value)) continue;
         if (o->state == FZ_OPT_NO_MEANING || of_another(c, p->key)) {
             cat_names_add(c->arena, &c->ignored, p->key);
             continue;
