@@ -7,6 +7,7 @@
 #include <strings.h>
 
 enum { LOG_BURST = 5, LOG_WINDOW_MS = 10000 };
+#define TOKEN_TROUBLE_NS 30000000000ll /* a renewal that failed is tried again after 10 s */
 
 /* librdkafka before 2.6.1 repeats the client's nonce in its last SCRAM message. Kafka checks it since CVE-2024-56128; 3.8.1 still let the
  * repetition pass, 4.0 and later do not. It cannot be mended from outside: the message is made and sent within the library. */
@@ -42,12 +43,15 @@ static void on_error(rd_kafka_t *rk, int e, const char *reason, void *opaque) {
     kafka_client *c = opaque;
     rd_kafka_resp_err_t code = (rd_kafka_resp_err_t)e;
     (void)rk;
-    /* That a token could not be renewed is no refusal of the broker's: the old one is good for a while, and a service of credentials may come back. */
-    int token = atomic_load(&c->token_failed);
-    bool tokenless = code == RD_KAFKA_RESP_ERR__AUTHENTICATION && token != FZ_OK && (token == FZ_RETRY || fz_starts(reason, "Failed to acquire"));
-    if (tokenless) log_limited(c, FZ_LOG_WARN, "kafka.no-token", rd_kafka_err2name(code), reason);
-    else if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED ||
-        code == RD_KAFKA_RESP_ERR__SSL) {
+    /* That a token cannot be renewed now, and the old one is over, is no verdict on who we are: the service of credentials may come back. This may be
+     * called some time after it happened. */
+    bool login = code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED;
+    int64_t trouble = atomic_load(&c->token_trouble_ns);
+    if (login && c->msk && (fz_starts(reason, "Failed to acquire") || (trouble && fz_mono_ns() - trouble < TOKEN_TROUBLE_NS))) {
+        log_limited(c, FZ_LOG_WARN, "kafka.no-token", rd_kafka_err2name(code), reason);
+        return;
+    }
+    if (login || code == RD_KAFKA_RESP_ERR__SSL) {
         pthread_mutex_lock(&c->lock);
         snprintf(c->auth_text, sizeof c->auth_text, "%s", reason);
         pthread_mutex_unlock(&c->lock);
@@ -78,10 +82,11 @@ static void on_token_wanted(rd_kafka_t *rk, const char *config, void *opaque) {
     fz_error err = {0};
     char text[sizeof err.message + sizeof err.detail + 8];
     (void)config;
-    atomic_store(&c->token_failed, (int)kafka_msk_give_token(c->msk, rk, &err));
-    if (atomic_load(&c->token_failed) == FZ_OK) return;
+    fz_status rc = kafka_msk_give_token(c->msk, rk, &err);
+    if (rc == FZ_OK) return;
+    if (rc == FZ_RETRY) atomic_store(&c->token_trouble_ns, fz_mono_ns());
     fz_log_error(FZ_LOG_WARN, "kafka.token", &err);
-    snprintf(text, sizeof text, "%s (%s)", err.message, err.detail);
+    snprintf(text, sizeof text, err.detail[0] ? "%s (%s)" : "%s", err.message, err.detail);
     rd_kafka_oauthbearer_set_token_failure(rk, text);
 }
 

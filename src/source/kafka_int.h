@@ -163,7 +163,7 @@ typedef struct kafka_client {      /* what librdkafka's callbacks are given */
     const char *table;
     bool scram;                    /* the login is by SCRAM */
     kafka_msk *msk;                /* the login is by a token of AWS; NULL: it is not */
-    _Atomic int token_failed;      /* the fz_status of the last token */
+    _Atomic int64_t token_trouble_ns; /* when a token could last not be had, for reasons that may pass (monotonic); 0: never */
     _Atomic int auth_failed;       /* an rd_kafka_resp_err_t */
     _Atomic int all_down;
     pthread_mutex_t lock;          /* the rest */

@@ -10,13 +10,15 @@
 #   kafka.sh group-offsets DIR GROUP     lines "TOPIC PARTITION OFFSET"
 #   kafka.sh txn DIR TOPIC [PARTITION] [commit|abort|plain|open...]  a transaction each; see KafkaSteps.java
 #   kafka.sh tool DIR CLASS ARGUMENT...  a main class of the broker's jars
-# At up: KAFKA_HEAP (Java heap of the broker, 1g), KAFKA_CONFIG (more lines of server.properties).
+#   kafka.sh classes DIR NAME            compiles NAME.java of this directory; prints where, for KAFKA_CLASSES
+# At up: KAFKA_HEAP (Java heap of the broker, 1g), KAFKA_CONFIG (more lines of server.properties), KAFKA_CLASSES (more of
+# its class path).
 . "$(dirname "$0")/lib.sh"
 
 jars() { maven org.apache.kafka:kafka_2.13:4.1.1 org.apache.kafka:kafka-tools:4.1.1 org.apache.logging.log4j:log4j-slf4j-impl:2.24.3; }
 JARS=$CACHE/kafka-4.1.1
 
-run_java() { java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "-Dlog4j2.configurationFile=$DIR/log.xml" -cp "$JARS/*" "$@"; }
+run_java() { java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "-Dlog4j2.configurationFile=$DIR/log.xml" -cp "$JARS/*${KAFKA_CLASSES:+:$KAFKA_CLASSES}" "$@"; }
 admin() { local class=$1; shift; run_java "org.apache.kafka.tools.$class" --bootstrap-server "127.0.0.1:$PORT" "$@"; }
 
 write_config() {
@@ -54,7 +56,7 @@ up() {
         run_java kafka.tools.StorageTool format -c "$DIR/server.properties" -t "$(run_java kafka.tools.StorageTool random-uuid)" >"$DIR/format.log" 2>&1 ||
             { cat "$DIR/format.log" >&2; fail "the data directory could not be formatted"; }
     fi
-    launch kafka java "-Xmx${KAFKA_HEAP:-1g}" "-Djava.io.tmpdir=$DIR/tmp" "-Dlog4j2.configurationFile=$DIR/log.xml" -cp "$JARS/*" kafka.Kafka "$DIR/server.properties"
+    launch kafka java "-Xmx${KAFKA_HEAP:-1g}" "-Djava.io.tmpdir=$DIR/tmp" "-Dlog4j2.configurationFile=$DIR/log.xml" -cp "$JARS/*${KAFKA_CLASSES:+:$KAFKA_CLASSES}" kafka.Kafka "$DIR/server.properties"
     await kafka 90 kcat -L -m 2 -b "127.0.0.1:$PORT"
 }
 
@@ -109,6 +111,12 @@ program kcat kcat
 case $command in
 up) up "$@" ;;
 down) halt kafka ;;
+classes)
+    program mvn maven
+    cached kafka-4.1.1 jars
+    made=$(java_main "$1" "$JARS/*")
+    printf '%s\n' "${made%%:*}"
+    ;;
 topic | produce | delete-records | offsets | group-offsets | txn | tool)
     need_up kafka
     if [ "$command" = tool ]; then run_java "$@"; else "${command//-/_}" "$@"; fi

@@ -305,8 +305,8 @@ echo leak:libcrypto >"$work/lsan"
 export LSAN_OPTIONS="suppressions=$work/lsan:print_suppressions=0"
 cc=${CC:-gcc}
 "$cc" -O2 -Wall -Wextra -o "$work/writer" "$here/kafka_writer.c" -lrdkafka
-"$cc" -std=c17 -D_GNU_SOURCE -O2 -g ${TEST_CFLAGS:-} -I"$root/src" -o "$work/reader" "$here/kafka_reader.c" -Wl,--start-group "$build/lib/source.a" "$build/lib/base.a" -Wl,--end-group \
-    ${TEST_LIBS:-} -lrdkafka -lzstd -ljansson -lxxhash -lm -pthread
+"$cc" -std=c17 -D_GNU_SOURCE -O2 -g ${TEST_CFLAGS:-} -I"$root/src" -o "$work/reader" "$here/kafka_reader.c" -Wl,--start-group "$build"/lib/{source,aws,net,base}.a -Wl,--end-group \
+    ${TEST_LIBS:-} -lrdkafka -lcurl -lcrypto -lzstd -ljansson -lxxhash -lm -pthread
 bash "$kafka_sh" up "$work/broker" "$port" >"$work/up.log" 2>&1 || { cat "$work/up.log"; exit 1; }
 for c in ${*:-$CASES}; do
     begin=$SECONDS
