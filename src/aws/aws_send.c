@@ -5,7 +5,8 @@
  *  2. After an attempt that may have had its effect a request that is not idempotent is not sent again, by this file or by the transport
  *     (net_request.repeatable is the same flag).
  *  3. Attempts that other credentials, another clock or another region put right do not count against max_attempts; each kind is bounded by itself.
- *  4. What the service quoted of our signature (token, secret) is taken out of its message before anybody sees it.
+ *  4. A server that refuses a large body may close before it has read it, and the refusal is lost while we still send. The next attempt asks first (Expect).
+ *  5. What the service quoted of our signature (token, secret) is taken out of its message before anybody sees it.
  */
 #include "aws/aws_send_int.h"
 #include <stdlib.h>
@@ -180,7 +181,7 @@ static fz_status attempt(aws_send_run *run, const char *payload, aws_answer *out
     net_request nr = {.method = rq->method, .url = url, .headers = h, .n_headers = n, .body = rq->body, .tls = *aws_session_tls(run->session),
                       .proxy = aws_session_proxy(run->session), .connect_timeout_ms = aws_session_connect_timeout_ms(run->session),
                       .stall_timeout_ms = aws_session_stall_timeout_ms(run->session), .timeout_ms = rq->timeout_ms, .max_answer = rq->max_answer, .into = rq->into,
-                      .repeatable = rq->idempotent};
+                      .repeatable = rq->idempotent, .expect_continue = run->ask_first && rq->body.n > 0};
     out->attempts++;
     return net_exchange(&nr, &out->http, err);
 }
@@ -324,6 +325,7 @@ static fz_status try_until(aws_send_run *run, const char *payload, aws_answer *o
         reset_answer(out);
         *sent = attempt(run, payload, out, err);
         bool resent = out->http.resent;
+        run->ask_first |= out->http.body_cut;
         if (*sent == FZ_OK && succeeded(run, out)) {
             out->maybe_applied |= resent;
             *v = (aws_verdict){.next = AWS_END, .cls = FZ_OK};

@@ -22,6 +22,7 @@ typedef struct aws_send_run {
     int max_attempts, failures; /* attempts that count against max_attempts */
     int refreshed, moved;   /* new credentials and regions that were taken */
     bool clock_taken;
+    bool ask_first;         /* a body was cut off: the next attempt asks before it sends one */
     bool in_200;            /* the last error stood in a 200 */
 } aws_send_run;
 

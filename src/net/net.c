@@ -173,7 +173,7 @@ static fz_status make_headers(const net_request *rq, fz_arena *a, struct curl_sl
     if (!accept) l = add(l, "Accept:");
     if (!type) l = add(l, "Content-Type:");
     if (!agent) l = add(l, "User-Agent: frazil/" FRAZIL_VERSION);
-    *out = add(l, "Expect:");
+    *out = add(l, rq->expect_continue ? "Expect: 100-continue" : "Expect:");
     return FZ_OK;
 }
 
@@ -258,6 +258,7 @@ fz_status net_exchange(const net_request *rq, net_answer *out, fz_error *err) {
     CURLcode rc = curl_easy_perform(c);
     out->received_ms = fz_now_ms();
     if (out->body.len) (void)fz_buf_cstr(&out->body);
+    out->body_cut = rc != CURLE_OK && x.sent && !out->status && !x.stalled && rc != CURLE_OPERATION_TIMEDOUT && (rc == CURLE_SEND_ERROR || x.sent_bytes < rq->body.n);
     fz_status st = judge(&x, c, rc, where_of(&u, out->arena), u.scheme, text, err);
     net_pool_give(c, server);
     net_sigpipe_restore(&sp);

@@ -46,6 +46,7 @@ typedef struct net_request {
     size_t max_answer;            /* bytes of body that are taken; 0: 64 MiB */
     void *into;                   /* not NULL: a 2xx body goes here (at most max_answer bytes) instead of answer->body; others go to body */
     bool repeatable;              /* invariant 2 */
+    bool expect_continue;         /* the server is asked before the body is sent (at most 1 s): a refusal of a large body is then read for sure, see body_cut */
 } net_request;
 
 typedef struct net_answer {
@@ -55,6 +56,7 @@ typedef struct net_answer {
     fz_buf body;                  /* a NUL follows it (data is NULL when nothing came); freed by net_answer_free */
     size_t n_into;                /* bytes written to request->into */
     int64_t sent_ms, received_ms; /* fz_now_ms around the exchange */
+    bool body_cut;                /* the connection ended while the body was on its way: an answer that the server sent before it closed (403, 307) may be lost */
     bool resent;                  /* a repeatable request was sent more than once: the first may have had its effect */
     fz_arena *arena;
 } net_answer;

@@ -125,6 +125,7 @@ static inline bool http_fake_read_head(int fd, fz_buf *in, http_seen *s) {
 static inline void http_fake_read_body(int fd, fz_buf *in, http_seen *s) {
     char v[32];
     size_t want = http_fake_header(s, "content-length", v, sizeof v) ? strtoull(v, NULL, 10) : 0;
+    if (http_fake_header(s, "expect", v, sizeof v)) http_fake_send(fd, "HTTP/1.1 100 Continue\r\n\r\n", 25);
     while (in->len < want) {
         fz_buf_reserve(in, 65536);
         ssize_t got = recv(fd, in->data + in->len, 65536, 0);

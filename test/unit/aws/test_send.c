@@ -188,6 +188,24 @@ static void test_unknown(void **state) {
     }
 }
 
+/* The refusal of a large body is lost when the server closes at once; the second attempt asks before it sends, and so learns of it. */
+static void test_lost_refusal(void **state) {
+    (void)state;
+    BEGIN({.early = true, .reset = true}, {.early = true, .status = 403, .body = "<Error><Code>AccessDenied</Code><Message>no</Message></Error>"});
+    size_t n = 9u << 20;
+    char *data = fz_calloc(n, 1);
+    aws_request rq = {.method = "PUT", .body = {.p = data, .n = n}, .idempotent = true};
+    aws_answer an;
+    assert_int_equal(send_it(&rq, &an), FZ_USER);
+    assert_string_equal(err.code, "aws.denied");
+    assert_int_equal(an.attempts, 2);
+    assert_string_equal(sent_header(0, "expect"), "");
+    assert_string_equal(sent_header(1, "expect"), "100-continue");
+    aws_answer_free(&an);
+    fz_free(data);
+    end_all();
+}
+
 /* A conflict after a lost answer may be our own doing, also when the transport was the one that sent again. */
 static void test_maybe_applied(void **state) {
     (void)state;
@@ -696,7 +714,7 @@ static int set_up(void **state) {
 }
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, home_down)
-    const struct CMUnitTest tests[] = {T(test_ok), T(test_body_of_file), T(test_throttled), T(test_unknown), T(test_maybe_applied), T(test_not_connected), T(test_errors), T(test_expired),
+    const struct CMUnitTest tests[] = {T(test_ok), T(test_body_of_file), T(test_throttled), T(test_unknown), T(test_lost_refusal), T(test_maybe_applied), T(test_not_connected), T(test_errors), T(test_expired),
                                        T(test_unknown_keys), T(test_skew), T(test_region), T(test_hosts), T(test_learned_regions_bounded), T(test_error_in_200), T(test_secrets), T(test_anonymous),
                                        T(test_backoff), T(test_json_call), T(test_caller_identity), T(test_xml), T(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -232,21 +232,39 @@ static void test_head(void **state) {
     net_answer_free(&an);
 }
 
-/* A refusal that comes before the body has been read is the answer. */
+/* A refusal that comes before the body has been read. */
 static void test_early_answer(void **state) {
     (void)state;
     size_t n = 12u << 20;
     char *data = fz_calloc(n, 1);
     net_request rq = {.method = "PUT", .body = {.p = data, .n = n}, .repeatable = true};
     net_answer an;
-    assert_int_equal(once(&(http_reply){.status = 403, .headers = "Connection: close\r\n", .body = "<Error/>", .early = true}, &rq, &an, NULL), FZ_OK);
-    assert_int_equal(an.status, 403);
-    assert_int_equal(an.body.len, 8);
+    /* The server closes with the body unread, so the kernel resets: the answer comes through, or it is said that it may be lost. */
+    fz_status st = once(&(http_reply){.status = 403, .headers = "Connection: close\r\n", .body = "<Error/>", .early = true}, &rq, &an, NULL);
+    if (st == FZ_OK) assert_int_equal(an.status, 403);
+    else {
+        assert_int_equal(st, FZ_UNKNOWN);
+        assert_true(an.body_cut || an.status == 403);
+    }
     net_answer_free(&an);
     /* A reset in the middle of the sending is an unknown outcome, and no SIGPIPE. */
     assert_int_equal(once(&(http_reply){.early = true, .reset = true}, &rq, &an, NULL), FZ_UNKNOWN);
     assert_string_equal(err.code, "net.no-answer");
+    assert_true(an.body_cut);
     net_answer_free(&an);
+    /* Asked first, the refusal is read before any of the body is sent; and an agreement lets all of it through. */
+    rq.expect_continue = true;
+    http_fake *f = http_fake_start((http_reply[]){{.status = 403, .body = "no", .early = true}, {.status = 200}}, 2);
+    assert_int_equal(ask(f, "PUT", "/x", &rq, &an), FZ_OK);
+    assert_int_equal(an.status, 403);
+    net_answer_free(&an);
+    assert_int_equal(ask(f, "PUT", "/x", &rq, &an), FZ_OK);
+    assert_int_equal(an.status, 200);
+    assert_int_equal(http_fake_seen(f, 1)->n_body, n);
+    char v[32];
+    assert_true(http_fake_header(http_fake_seen(f, 1), "expect", v, sizeof v));
+    net_answer_free(&an);
+    http_fake_stop(f);
     fz_free(data);
 }
 
