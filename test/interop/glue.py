@@ -14,11 +14,12 @@ import threading
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, f"{HERE}/../peers")
+sys.path[:0] = [f"{HERE}/../peers", f"{HERE}/../tools"]
 
 import boto3
 import pyarrow as pa
 from catalogs import open_catalog
+from proxy import Proxy
 from pyiceberg import types as T
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -54,6 +55,8 @@ def sql(kind, *statements, code=0):
     args = [x for s in (head, "USE CATALOG c", *statements) for x in ("-e", s)]
     p = subprocess.run([BIN, "sql", "--format", "json", *args], capture_output=True, text=True, cwd=DIR)
     require(p.returncode == code, f"{statements}: exit {p.returncode}\n{p.stdout[-500:]}{p.stderr[-1500:]}")
+    global said
+    said = p.stderr
     require("delete-failed" not in p.stderr and "sink.orphan" not in p.stderr, f"something was to be deleted and was not: {p.stderr[-1500:]}")
     return [json.loads(l) for l in p.stdout.splitlines() if l.startswith("{")] if code == 0 else p.stderr
 
@@ -249,7 +252,39 @@ def s3tables_refused():
     return "codec and location"
 
 
-CASES = [glue_in_turn, glue_theirs, glue_at_once, glue_drop, s3tables_in_turn, s3tables_at_once, s3tables_refused]
+def denied(kind, database, commit, load, refusal, hints):
+    """A permission that is missing at the start refuses the statement; one that is taken away meanwhile and given back costs nothing."""
+    proxy = Proxy(f"0={URL.split('://')[1]}", log=f"{DIR}/{kind}-denied.log")
+    try:
+        CATALOGS["denied"] = CATALOGS[kind].replace(f"'{kind}.endpoint'='{URL}'", f"'{kind}.endpoint'='http://127.0.0.1:{proxy.ports[0]}'")
+        sql(kind, f"CREATE DATABASE {database}", CREATE.format(f"{database}.t") + " WITH ('commit.retry.min-wait-ms'='50')")
+        proxy.rules({**commit, **refusal, "do": "answer", "times": 3})
+        sql("denied", f"INSERT INTO {database}.t VALUES {values(1, 2)}")
+        require(said.count("catalog.denied") >= 3 and hints[0] in said, said)
+        proxy.rules({**load, **refusal, "do": "answer", "times": 0})
+        text = sql("denied", f"INSERT INTO {database}.t VALUES {values(3)}", code=1)
+        require("catalog.denied" in text and hints[1] in text and "not exist" not in text, text)
+        require(ids(kind, f"{database}.t") == [1, 2], "rows")
+        # what is refused is not made, either
+        require("catalog.denied" in sql("denied", CREATE.replace("TABLE", "TABLE IF NOT EXISTS").format(f"{database}.t"), code=1), "a table was made because of a refusal")
+    finally:
+        proxy.stop()
+    return "at the start at once, while running after three refusals"
+
+
+def glue_denied():
+    refusal = {"status": 400, "type": "application/x-amz-json-1.1", "answer": '{"__type":"AccessDeniedException","Message":"Insufficient Lake Formation permission(s): Required Alter on t"}'}
+    return denied("glue", "denied_db", {"target": r"\.UpdateTable$"}, {"target": r"\.GetTable$"}, refusal, ("ALTER on the table", "DESCRIBE on the table"))
+
+
+def s3tables_denied():
+    s3tables_bucket()
+    refusal = {"status": 403, "answer": '{"message":"no"}', "headers": {"x-amzn-errortype": "ForbiddenException"}}
+    return denied("s3tables", "denied_db", {"method": "PUT", "path": "/metadata-location$"}, {"method": "GET", "path": "/metadata-location$"}, refusal,
+                  ("s3tables:UpdateTableMetadataLocation", "s3tables:GetTableMetadataLocation"))
+
+
+CASES = [glue_in_turn, glue_theirs, glue_at_once, glue_drop, glue_denied, s3tables_in_turn, s3tables_at_once, s3tables_refused, s3tables_denied]
 
 
 def main():
