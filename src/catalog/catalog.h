@@ -22,6 +22,7 @@
  * Errors (code): "catalog.option" (USER; an unknown, missing or wrong option), "catalog.not-in-this-build" (USER),
  *   "catalog.namespace-not-found", "catalog.namespace-exists", "catalog.namespace-not-empty", "catalog.table-not-found",
  *   "catalog.table-exists", "catalog.name" (all USER), "catalog.not-a-catalog" (USER; a file of another program),
+ *   "catalog.cannot-open" (USER; no such file, database or schema), "catalog.denied" (USER; login or rights), "catalog.unreachable" (RETRY),
  *   "catalog.locked" (RETRY), "catalog.conflict" (CONFLICT), "catalog.commit-unknown" (UNKNOWN).
  */
 #ifndef CAT_CATALOG_H

@@ -77,7 +77,8 @@ static const struct sqlstate { const char *begin; fz_status cls; const char *cod
     {"53", FZ_RETRY, "catalog.io"}, {"58", FZ_RETRY, "catalog.io"}, /* disk full, too many connections */
     {"23505", FZ_CONFLICT, "catalog.conflict"}, {"42P07", FZ_CONFLICT, "catalog.conflict"}, {"42710", FZ_CONFLICT, "catalog.conflict"}, {"42701", FZ_CONFLICT, "catalog.conflict"},
     {"22001", FZ_USER, "catalog.name"}, {"22P05", FZ_USER, "catalog.name"}, {"22021", FZ_USER, "catalog.name"}, /* too long; not in the database's encoding */
-    {"28", FZ_USER, "catalog.login"}, {"3D000", FZ_USER, "catalog.login"}, {"42501", FZ_USER, "catalog.permission"}, {"3F000", FZ_USER, "catalog.permission"},
+    {"28", FZ_USER, "catalog.denied"}, {"42501", FZ_USER, "catalog.denied"}, /* a job that runs waits for the grant to come back */
+    {"3D000", FZ_USER, "catalog.cannot-open"}, {"3F000", FZ_USER, "catalog.cannot-open"}, /* no such database, no schema */
     {"42P01", FZ_USER, "catalog.not-a-catalog"}, {"42703", FZ_USER, "catalog.not-a-catalog"},
     {"XX001", FZ_FATAL, "catalog.damaged"}, {"XX002", FZ_FATAL, "catalog.damaged"},
     {"", FZ_FATAL, "catalog.sql"},
@@ -121,7 +122,7 @@ static fz_status cannot_connect(pg_db *p, fz_error *err) {
     if (location) *location = 0;
     bool asked = p->conn && PQconnectionNeedsPassword(p->conn);
     if (state_in(line, state)) fail_state(p, state, "connect", line, err);
-    else if (asked) fz_fail(err, FZ_USER, "catalog.login", "cannot connect: catalog '%s' wants a password, and none is given", p->base.label);
+    else if (asked) fz_fail(err, FZ_USER, "catalog.denied", "cannot connect: catalog '%s' wants a password, and none is given", p->base.label);
     else fz_fail(err, FZ_RETRY, "catalog.unreachable", "cannot connect: catalog '%s': %s", p->base.label, line);
     if (err->cls == FZ_FATAL) err->cls = FZ_RETRY; /* whatever it was, nothing has happened */
     drop(p);

@@ -186,14 +186,16 @@ def schemas():
     lake.run("create", "db", "there", uri=lake.jdbc + "&currentSchema=other")
     check("currentSchema makes another catalog", lake.run("list", "db", uri=lake.jdbc + "&currentSchema=other") == ["there"] and "there" not in lake.run("list", "db"))
     lake.ask("CREATE SCHEMA strange CREATE TABLE iceberg_tables (x INT)")
-    for what, uri, o, code in (("a strange table", lake.jdbc + "&currentSchema=strange", (), "catalog.not-a-catalog"), ("no schema", lake.jdbc + "&currentSchema=nix", (), "catalog.permission"),
+    boss = lake.connect("postgres")
+    boss.cursor().execute("CREATE ROLE guest LOGIN PASSWORD 'guest'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest")
+    for what, uri, o, code in (("a strange table", lake.jdbc + "&currentSchema=strange", (), "catalog.not-a-catalog"), ("no schema", lake.jdbc + "&currentSchema=nix", (), "catalog.cannot-open"),
                                ("nothing may be made", lake.jdbc + "&currentSchema=nix", ["init_catalog_tables=false"], "catalog.not-a-catalog"),
-                               ("a wrong password", lake.uri.replace(":frazil@", ":geheim@"), (), "catalog.login"), ("no database", lake.uri + "x", (), "catalog.login"),
+                               ("a wrong password", lake.uri.replace(":frazil@", ":geheim@"), (), "catalog.denied"), ("no database", lake.uri + "x", (), "catalog.cannot-open"),
                                ("a misspelt property", lake.jdbc + "&socketTimeOut=geheim", (), "catalog.option"), ("a password that is none", lake.uri.replace(":frazil@", ":geheim%@"), (), "catalog.option"),
                                ("a host that is none", "postgresql://frazil:geheim@host.invalid/x", (), "catalog.unreachable"), ("MySQL", "mysql+pymysql://u:geheim@h/d", (), "catalog.not-in-this-build"),
-                               ("a name too long", lake.uri, (), "catalog.name")):
+                               ("a user without rights", lake.uri.replace("frazil:frazil", "guest:guest"), (), "catalog.denied"), ("a name too long", lake.uri, (), "catalog.name")):
         try:
-            lake.run("create", "db", "x" * 256, uri=uri, o=o)
+            lake.run("create", "db", "x" * 256 if code == "catalog.name" else "new", uri=uri, o=o)
             check(f"{what} is refused", False)
         except Failed as e:
             check(f"{what} is refused", e.code == code and "geheim" not in str(e), str(e))
