@@ -194,7 +194,6 @@ static void set_method(CURL *c, const net_request *rq, exchange *x) {
 
 static void set_up(CURL *c, const net_request *rq, exchange *x, char *text) {
     net_set_common(c, rq->proxy, rq->connect_timeout_ms);
-    net_set_tls(c, &rq->tls);
     set_method(c, rq, x);
     curl_easy_setopt(c, CURLOPT_URL, rq->url);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, text);
@@ -231,13 +230,23 @@ static fz_status judge(exchange *x, CURL *c, CURLcode rc, const char *where, con
     return net_fail_exchange(&f, err);
 }
 
-static const char *server_of(const net_url *u, fz_arena *a) {
-    return fz_arena_printf(a, strchr(u->host, ':') ? "%s://[%s]:%d" : "%s://%s:%d", u->scheme, u->host, u->port ? u->port : strcmp(u->scheme, "https") ? 80 : 443);
-}
 /* Scheme, host and path: what a message may say. */
 static const char *where_of(const net_url *u, fz_arena *a) {
     const char *host = strchr(u->host, ':') ? fz_arena_printf(a, "[%s]", u->host) : u->host;
     return u->port ? fz_arena_printf(a, "%s://%s:%d%.300s", u->scheme, host, u->port, u->path) : fz_arena_printf(a, "%s://%s%.300s", u->scheme, host, u->path);
+}
+
+static fz_status perform(exchange *x, CURL *c, const net_url *u, const char *text, fz_error *err) {
+    net_answer *out = x->out;
+    net_sigpipe sp;
+    net_sigpipe_block(&sp);
+    out->sent_ms = fz_now_ms();
+    CURLcode rc = curl_easy_perform(c);
+    out->received_ms = fz_now_ms();
+    net_sigpipe_restore(&sp);
+    if (out->body.len) (void)fz_buf_cstr(&out->body);
+    out->body_cut = rc != CURLE_OK && x->sent && !out->status && !x->stalled && rc != CURLE_OPERATION_TIMEDOUT && (rc == CURLE_SEND_ERROR || x->sent_bytes < x->rq->body.n);
+    return judge(x, c, rc, where_of(u, out->arena), u->scheme, text, err);
 }
 
 fz_status net_exchange(const net_request *rq, net_answer *out, fz_error *err) {
@@ -246,22 +255,17 @@ fz_status net_exchange(const net_request *rq, net_answer *out, fz_error *err) {
     FZ_TRY(net_url_parse(rq->url, out->arena, &u, err));
     struct curl_slist *headers = NULL;
     FZ_TRY(make_headers(rq, out->arena, &headers, err));
-    const char *server = server_of(&u, out->arena);
     char text[CURL_ERROR_SIZE] = "";
     exchange x = {.rq = rq, .out = out, .stall_ns = (rq->stall_timeout_ms > 0 ? rq->stall_timeout_ms : NET_DEFAULT_STALL_MS) * 1000000};
-    CURL *c = net_pool_take(server);
+    uint64_t key = net_pool_key(&u, &rq->tls);
+    CURL *c = net_pool_take(key);
     set_up(c, rq, &x, text);
     curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-    net_sigpipe sp;
-    net_sigpipe_block(&sp);
-    out->sent_ms = fz_now_ms();
-    CURLcode rc = curl_easy_perform(c);
-    out->received_ms = fz_now_ms();
-    if (out->body.len) (void)fz_buf_cstr(&out->body);
-    out->body_cut = rc != CURLE_OK && x.sent && !out->status && !x.stalled && rc != CURLE_OPERATION_TIMEDOUT && (rc == CURLE_SEND_ERROR || x.sent_bytes < rq->body.n);
-    fz_status st = judge(&x, c, rc, where_of(&u, out->arena), u.scheme, text, err);
-    net_pool_give(c, server);
-    net_sigpipe_restore(&sp);
+    X509_STORE *trusted;
+    fz_status st = net_set_tls(c, &u, &rq->tls, &trusted, err);
+    if (st == FZ_OK) st = perform(&x, c, &u, text, err);
+    net_pool_give(c, key);
+    net_release_tls(trusted);
     curl_slist_free_all(headers);
     return st;
 }
@@ -283,11 +287,15 @@ static fz_status reach(const char *url, const net_tls *tls, const char *proxy, i
     FZ_TRY(net_url_parse(url, a, &u, err));
     static const net_tls plain;
     if (!tls) tls = &plain;
-    const char *server = server_of(&u, a);
     char text[CURL_ERROR_SIZE] = "";
-    CURL *c = net_pool_take(server);
+    CURL *c = net_pool_take(net_pool_key(&u, tls));
     net_set_common(c, proxy, timeout_ms);
-    net_set_tls(c, tls);
+    X509_STORE *trusted;
+    fz_status st = net_set_tls(c, &u, tls, &trusted, err);
+    if (st != FZ_OK) {
+        net_pool_drop(c);
+        return st;
+    }
     curl_easy_setopt(c, CURLOPT_URL, url);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, text);
     curl_easy_setopt(c, CURLOPT_CONNECT_ONLY, 1L);
@@ -295,7 +303,6 @@ static fz_status reach(const char *url, const net_tls *tls, const char *proxy, i
     net_sigpipe sp;
     net_sigpipe_block(&sp);
     CURLcode rc = curl_easy_perform(c);
-    fz_status st = FZ_OK;
     if (rc == CURLE_OK) {
         char *ip = NULL;
         curl_easy_getinfo(c, CURLINFO_PRIMARY_IP, &ip);
@@ -307,6 +314,7 @@ static fz_status reach(const char *url, const net_tls *tls, const char *proxy, i
     }
     /* A connection that CONNECT_ONLY made cannot serve requests: the handle goes with it. */
     net_pool_drop(c);
+    net_release_tls(trusted);
     net_sigpipe_restore(&sp);
     return st;
 }

@@ -3,6 +3,7 @@
 #define NET_NET_INT_H
 #include "net/net.h"
 #include <curl/curl.h>
+#include <openssl/types.h>
 #include <signal.h>
 
 #define NET_MAX_HANDLES 64              /* exchanges at the same time; more wait for a handle */
@@ -14,12 +15,15 @@
 #define NET_DEFAULT_CONNECT_MS 10000
 #define NET_DEFAULT_STALL_MS 30000
 
-/* A handle for url's server; that one is preferred which talked to it last. The caller gives it back. Threads: any. */
-CURL *net_pool_take(const char *server);
-void net_pool_give(CURL *c, const char *server);
+/* Server and certificates of a request. */
+uint64_t net_pool_key(const net_url *u, const net_tls *tls);
+/* A handle, reset, with the connections of earlier requests of the same key. The caller gives it back. Threads: any. */
+CURL *net_pool_take(uint64_t key);
+void net_pool_give(CURL *c, uint64_t key);
 void net_pool_drop(CURL *c); /* instead of give: closes its connections */
-/* Sets certificates, as libcurl reads them. */
-void net_set_tls(CURL *c, const net_tls *tls);
+/* Sets certificates. *held (may become NULL) must live as long as c is used; net_release_tls frees it. USER "net.tls-certificate". */
+fz_status net_set_tls(CURL *c, const net_url *u, const net_tls *tls, X509_STORE **held, fz_error *err) FZ_MUST_USE;
+void net_release_tls(X509_STORE *held);
 void net_set_common(CURL *c, const char *proxy, int64_t connect_timeout_ms);
 
 /* Everything that is known when an exchange fails. */

@@ -2,17 +2,16 @@
  *
  * Invariants
  *  1. A handle belongs to one thread between take and give.
- *  2. At most NET_MAX_HANDLES exist, at most NET_MAX_IDLE of them unused.
+ *  2. At most NET_MAX_HANDLES are in use, at most NET_MAX_IDLE are kept unused.
+ *  3. A handle serves one server with one set of certificates all its life: its connections cannot be taken for another's.
  * Handles are not shared through CURLSH: its connection cache is not safe between threads.
  */
 #include "net/net_int.h"
-#include <dirent.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-typedef struct idle_handle { CURL *c; char server[128]; uint64_t given; } idle_handle;
+typedef struct idle_handle { CURL *c; uint64_t key, given; } idle_handle;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
@@ -21,56 +20,52 @@ static size_t n_idle;
 static unsigned n_busy;
 static uint64_t clock_of_gives;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool ca_directory; /* the system's certificates are there one by one, by hash */
-
-/* Reading the system's bundle costs 15 ms and megabytes for each connection; the directory is looked up certificate by certificate. */
 static void init_once(void) {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) abort(); /* no memory or no OpenSSL */
-    DIR *d = opendir("/etc/ssl/certs");
-    if (!d) return;
-    for (const struct dirent *e; !ca_directory && (e = readdir(d));) ca_directory = fz_ends(e->d_name, ".0");
-    closedir(d);
 }
 
-CURL *net_pool_take(const char *server) {
+uint64_t net_pool_key(const net_url *u, const net_tls *tls) {
+    fz_buf b = {0};
+    fz_buf_printf(&b, "%s %s %d %d", u->scheme, u->host, u->port, tls->no_verify);
+    const char *const files[] = {tls->ca_file, tls->cert_file, tls->key_file};
+    for (size_t i = 0; i < 3; i++) fz_buf_append(&b, files[i] ? files[i] : "", files[i] ? strlen(files[i]) + 1 : 1);
+    uint64_t key = fz_hash(b.data, b.len);
+    fz_buf_free(&b);
+    return key;
+}
+
+CURL *net_pool_take(uint64_t key) {
     pthread_once(&once, init_once);
     pthread_mutex_lock(&lock);
     while (n_busy >= NET_MAX_HANDLES) pthread_cond_wait(&returned, &lock);
     n_busy++;
+    size_t best = n_idle;
+    for (size_t i = 0; i < n_idle; i++) /* the youngest: its connection lives */
+        if (idle[i].key == key && (best == n_idle || idle[i].given > idle[best].given)) best = i;
     CURL *c = NULL;
-    if (n_idle) {
-        size_t best = 0;
-        bool same = false;
-        for (size_t i = 0; i < n_idle; i++) {
-            bool s = strcmp(idle[i].server, server) == 0;
-            /* Of its own server's the youngest (its connection lives), else the oldest. */
-            if (i == 0 || (s && (!same || idle[i].given > idle[best].given)) || (!s && !same && idle[i].given < idle[best].given)) best = i, same = s;
-        }
-        /* With room left a new handle is better than one whose connections belong to another server. */
-        if (same || n_idle == NET_MAX_IDLE) {
-            c = idle[best].c;
-            idle[best] = idle[--n_idle];
-        }
+    if (best < n_idle) {
+        c = idle[best].c;
+        idle[best] = idle[--n_idle];
     }
     pthread_mutex_unlock(&lock);
-    if (c) curl_easy_reset(c);
-    else if (!(c = curl_easy_init())) abort();
+    /* net_pool_give has reset it. */
+    if (!c && !(c = curl_easy_init())) abort();
     return c;
 }
 
-void net_pool_give(CURL *c, const char *server) {
-    /* Pointers into the last request must not stay behind. */
-    curl_easy_reset(c);
-    CURL *surplus = c;
+void net_pool_give(CURL *c, uint64_t key) {
+    curl_easy_reset(c); /* pointers into the last request must not stay behind */
+    CURL *surplus = NULL;
     pthread_mutex_lock(&lock);
     n_busy--;
-    if (n_idle < NET_MAX_IDLE) {
-        idle_handle *h = &idle[n_idle++];
-        h->c = c;
-        h->given = ++clock_of_gives;
-        snprintf(h->server, sizeof h->server, "%s", server);
-        surplus = NULL;
-    }
+    size_t at = n_idle;
+    if (n_idle == NET_MAX_IDLE) { /* the oldest goes, with its connections */
+        at = 0;
+        for (size_t i = 1; i < n_idle; i++)
+            if (idle[i].given < idle[at].given) at = i;
+        surplus = idle[at].c;
+    } else n_idle++;
+    idle[at] = (idle_handle){c, key, ++clock_of_gives};
     pthread_cond_signal(&returned);
     pthread_mutex_unlock(&lock);
     if (surplus) curl_easy_cleanup(surplus);
@@ -82,20 +77,6 @@ void net_pool_drop(CURL *c) {
     n_busy--;
     pthread_cond_signal(&returned);
     pthread_mutex_unlock(&lock);
-}
-
-void net_set_tls(CURL *c, const net_tls *tls) {
-    if (tls->ca_file) {
-        curl_easy_setopt(c, CURLOPT_CAINFO, tls->ca_file);
-        curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
-    } else if (ca_directory) {
-        curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
-        curl_easy_setopt(c, CURLOPT_CAPATH, "/etc/ssl/certs");
-    }
-    if (tls->cert_file) curl_easy_setopt(c, CURLOPT_SSLCERT, tls->cert_file);
-    if (tls->key_file) curl_easy_setopt(c, CURLOPT_SSLKEY, tls->key_file);
-    curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, tls->no_verify ? 0L : 1L);
-    curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, tls->no_verify ? 0L : 2L);
 }
 
 void net_set_common(CURL *c, const char *proxy, int64_t connect_timeout_ms) {

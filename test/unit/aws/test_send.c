@@ -674,7 +674,7 @@ static void *many(void *cx) {
     size_t bad = 0;
     for (int i = 0; i < 30; i++) {
         aws_provider *p = aws_provider_static("AK", SECRET, TOKEN, "test");
-        aws_request rq = {.service = i % 2 ? "s3" : "glue", .method = "PUT", .endpoint = http_fake_url(fake), .path = "/k", .provider = p, .body = {.p = "x", .n = 1}, .idempotent = true};
+        aws_request rq = {.service = i % 2 ? "s3" : "glue", .method = "PUT", .endpoint = http_fake_url(fake), .path = "/k", .provider = p, .body = {.p = "x", .n = 1}, .idempotent = true, .max_attempts = 40};
         aws_answer an;
         fz_error e;
         bad += aws_send(the_session, &rq, &an, &e) != FZ_OK;
