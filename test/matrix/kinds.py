@@ -3,6 +3,7 @@
 `commit` selects the request that decides, `swap` the first one of the commit that the service sees, `load` the one by which the table is loaded.
 A kind without a proxy has its faults from the fault points of the program."""
 import os
+import subprocess
 
 S3 = os.environ.get("S3_ENDPOINT", "")
 REGION = os.environ.get("AWS_REGION", "us-east-1")
@@ -14,9 +15,9 @@ def port_of(url):
 
 class Kind:
     proxied = False
-    store = {}        # options of the store that the data lies in
-    expired = None    # style of the proxy's `expire`; None: there are no credentials that expire
     http = False
+    expired = None    # style of the proxy's `expire`; None: there are no credentials that expire
+    impatient = {}    # options by which an answer is waited for at most some 1500 ms
 
     def __init__(self, name):
         self.name = name
@@ -46,7 +47,7 @@ class Hadoop(Kind):
 
 
 class Postgres(Kind):
-    proxied = True
+    proxied, impatient = True, {"jdbc.socketTimeout": "2"}
     swap, commit, load = {"path": "^UPDATE iceberg_tables"}, {"path": "^COMMIT"}, {"path": "^SELECT metadata_location FROM iceberg_tables"}
 
     @property
@@ -62,7 +63,12 @@ class Postgres(Kind):
 
 class Http(Kind):
     proxied = http = True
-    store = {"s3.endpoint": S3, "s3.path-style-access": "true", "client.region": REGION}
+    impatient = {"http-client.apache.socket-timeout-ms": "1500"}
+
+    @staticmethod
+    def store(cell, endpoint):
+        """Options of S3, which jobs reach through the proxy too."""
+        return {"s3.endpoint": f"http://127.0.0.1:{cell.proxy.ports[1]}" if endpoint else S3, "s3.path-style-access": "true", "client.region": REGION}
 
     @property
     def swap(self):
@@ -70,6 +76,7 @@ class Http(Kind):
 
 
 class Glue(Http):
+    throttled = 400
     commit, load, expired = {"target": r"AWSGlue\.UpdateTable$"}, {"target": r"AWSGlue\.GetTable$"}, "json"
 
     @property
@@ -77,17 +84,18 @@ class Glue(Http):
         return port_of(S3)
 
     def options(self, cell, endpoint):
-        return {"catalog-type": "glue", "warehouse": f"s3://lake/{cell.tag}", "glue.endpoint": f"http://{endpoint or self.backend}", **self.store}
+        return {"catalog-type": "glue", "warehouse": f"s3://lake/{cell.tag}", "glue.endpoint": f"http://{endpoint or self.backend}", **self.store(cell, endpoint)}
 
     def address(self, cell):
         return f"glue:http://{self.backend}", {}
 
     def refusal(self, status):
-        kind = {500: "InternalServiceException", 503: "ServiceUnavailable", 409: "ConcurrentModificationException"}.get(status)
+        kind = {500: "InternalServiceException", 503: "ServiceUnavailable", 409: "ConcurrentModificationException", 400: "ThrottlingException"}.get(status)
         return {"answer": '{"__type":"%s","message":"spoiled"}' % kind, "type": "application/x-amz-json-1.1"} if kind else {"answer": "<html>spoiled</html>", "type": "text/html"}
 
 
 class S3Tables(Http):
+    throttled = 429
     commit, load, expired = {"method": "PUT", "path": "/metadata-location$"}, {"method": "GET", "path": "/metadata-location$"}, "rest-json"
 
     @property
@@ -100,17 +108,19 @@ class S3Tables(Http):
         cell.arn = api.create_table_bucket(name=cell.tag.replace("_", "-"))["arn"]
 
     def options(self, cell, endpoint):
-        return {"catalog-type": "s3tables", "warehouse": cell.arn, "s3tables.endpoint": f"http://{endpoint or self.backend}", **self.store}
+        return {"catalog-type": "s3tables", "warehouse": cell.arn, "s3tables.endpoint": f"http://{endpoint or self.backend}", **self.store(cell, endpoint)}
 
     def address(self, cell):
         return f"s3tables:http://{self.backend}#{cell.arn}", {}
 
     def refusal(self, status):
-        kind = {500: "InternalServerErrorException", 409: "ConflictException"}.get(status)
+        kind = {500: "InternalServerErrorException", 409: "ConflictException", 429: "TooManyRequestsException"}.get(status)
         return {"answer": '{"message":"spoiled"}', "headers": {"x-amzn-errortype": kind}} if kind else {"answer": "<html>spoiled</html>", "type": "text/html"}
 
 
 class Rest(Http):
+    throttled = 429
+    impatient = {"rest.client.socket-timeout-ms": "1500"}
     commit, load = {"method": "POST", "path": "/namespaces/[^/]*/tables/t$"}, {"method": "GET", "path": r"/namespaces/[^/]*/tables/t(\?|$)"}
 
     @property
@@ -118,7 +128,7 @@ class Rest(Http):
         return port_of(os.environ["FRAZIL_REST"])
 
     def options(self, cell, endpoint):
-        return {"catalog-type": "rest", "uri": f"http://{endpoint or self.backend}", "credential": "tester:its secret", **self.store}
+        return {"catalog-type": "rest", "uri": f"http://{endpoint or self.backend}", "credential": "tester:its secret", **self.store(cell, endpoint)}
 
     def address(self, cell):
         return f"rest:http://{self.backend}", {}
@@ -126,8 +136,25 @@ class Rest(Http):
     def refusal(self, status):
         if status in (502, 504):
             return {"answer": "<html>spoiled</html>", "type": "text/html"}
-        kind = {500: "InternalServerError", 503: "ServiceUnavailableException", 409: "CommitFailedException"}[status]
+        kind = {500: "InternalServerError", 503: "ServiceUnavailableException", 409: "CommitFailedException", 429: "TooManyRequestsException"}[status]
         return {"answer": '{"error":{"message":"spoiled","type":"%s","code":%d}}' % (kind, status)}
 
 
-KINDS = {k.name: k for k in (Sqlite("sqlite"), Hadoop("hadoop"), Postgres("postgres"), Glue("glue"), S3Tables("s3tables"), Rest("rest"))}
+class Nessie(Rest):
+    """A REST catalog with a prefix, tokens that count, and conflicts without a type."""
+
+    @property
+    def backend(self):
+        return port_of(os.environ["FRAZIL_NESSIE"])
+
+    def prepare(self, cell):
+        cell.token = subprocess.run(["bash", os.environ["FRAZIL_NESSIE_TOKEN"]], capture_output=True, text=True, check=True).stdout.strip()
+
+    def options(self, cell, endpoint):
+        return {"catalog-type": "rest", "uri": f"http://{endpoint or self.backend}/iceberg", "token": cell.token, "token-exchange-enabled": "false", **self.store(cell, endpoint)}
+
+    def address(self, cell):
+        return f"rest:http://{self.backend}/iceberg", {"token": cell.token}
+
+
+KINDS = {k.name: k for k in (Sqlite("sqlite"), Hadoop("hadoop"), Postgres("postgres"), Glue("glue"), S3Tables("s3tables"), Rest("rest"), Nessie("nessie"))}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The commit matrix: each catalog with each thing that can happen to a commit, done to the real binary.
 
-    matrix.py [--short] [--blind] [--jobs N] [CELL...]     a cell is KIND/NAME; KIND or NAME alone means all of them. By run.sh, which starts the peers.
+    matrix.py [--short] [--blind] [--jobs N] [--outage SECONDS] [--readers LIST] [CELL...]     a cell is KIND/NAME; KIND or NAME alone means all of them. By run.sh, which starts the peers.
 
 A cell makes a table by a run that nothing disturbs, and then runs the job again and again over new records, each time with something in the way of its
 commit. After it PyIceberg sees every row as often as it was produced, every live data file once, and every object that a snapshot refers to; `frazil audit` passes.
@@ -25,12 +25,12 @@ import warnings
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../tools"), os.path.join(HERE, "../peers")]
 from harness import BIN, Broker, Failure, Tables, require
-from kinds import KINDS
+from kinds import KINDS, S3
 from proxy import Proxy
 from catalogs import open_catalog
 
 warnings.filterwarnings("ignore")
-OUTAGE = 60
+OUTAGE, READERS = 60, ""
 ROWS = 40
 
 
@@ -45,12 +45,12 @@ class Cell(Tables):
         super().__init__(Broker(), self.tag, properties=", ".join(f"'{k}'='{v}'" for k, v in properties.items()))
         self.db = self.tag
         self.expected, self.next_id, self.proxy, self.disturbed = [], 0, None, 0
-        self.at_end = lambda: None
+        self.at_end, self.more = lambda: None, {}
         kind.prepare(self)
         if spec.prepare:
             spec.prepare(self)
         if kind.proxied:
-            self.proxy = Proxy(f"0={kind.backend}", log=f"{self.dir}/proxy.log")
+            self.proxy = Proxy(f"0={kind.backend}", f"0={S3.split('://')[1]}", log=f"{self.dir}/proxy.log")
 
     def close(self):
         if self.proxy:
@@ -59,14 +59,14 @@ class Cell(Tables):
 
     # ---- the catalog, as frazil has it: jobs through the proxy, judges straight ----
 
-    def catalog(self, endpoint=None):
-        options = {"type": "iceberg", **self.kind.options(self, endpoint or (f"127.0.0.1:{self.proxy.ports[0]}" if self.proxy else None))}
+    def catalog(self, straight=False):
+        options = {"type": "iceberg", **self.kind.options(self, None if straight or not self.proxy else f"127.0.0.1:{self.proxy.ports[0]}"), **self.more}
         return "CREATE CATALOG c WITH (%s);\n" % ", ".join(f"'{k}'='{v}'" for k, v in options.items())
 
     def init(self):
         path = f"{self.dir}/init.sql"
         with open(path, "w") as f:
-            f.write(self.catalog(getattr(self.kind, "backend", "").removeprefix("pg:")))
+            f.write(self.catalog(straight=True))
         return path
 
     def stranger(self):
@@ -167,6 +167,10 @@ class Cell(Tables):
         p = subprocess.run([BIN, "audit", f"c.{self.db}.t", "-i", self.init(), "--files"], capture_output=True, text=True)
         if p.returncode:
             raise Wrong(f"audit gives {p.returncode}:\n{(p.stdout + p.stderr)[-3000:]}")
+        if READERS:
+            p = subprocess.run(["bash", os.path.join(HERE, "../peers/readers.sh"), "table", "--readers", READERS, "--verify", t.metadata_location], capture_output=True, text=True)
+            if p.returncode or f"rows={len(self.expected)} " not in p.stdout:
+                raise Wrong(f"the readers say of {len(self.expected)} rows:\n{(p.stdout + p.stderr)[-3000:]}")
 
     def missing(self, t):
         """Objects that snapshots of the table refer to and that do not exist."""
@@ -229,6 +233,8 @@ def lost(c):
         c.go({**k.commit, "do": "drop-answer"})
         c.go({**k.commit, "do": "drop-answer"}, {**k.load, "do": "hold", "after": 0}, during=c.append)
         c.go({**k.swap, "do": "reset"})
+    if k.http:
+        c.go({**k.commit, "do": "short-answer"})
     c.go(fault="commit.accepted:1:unknown")
     c.go(fault="commit.accepted:1:unknown,commit.load:2:stop", during=c.append)
     c.go(fault="commit.swap:1:unknown")
@@ -242,6 +248,7 @@ def own_conflict(c):
         c.go({**k.commit, "do": "duplicate"})
         c.go({**k.commit, "do": "duplicate", "together": True})
         c.go({**k.commit, "do": "answer", "when": "after", "status": 409, **k.refusal(409)})
+        c.go({**k.commit, "do": "answer", "times": 2, "status": 409, **k.refusal(409)})
     for point in ("commit.checked",) if k.name == "hadoop" else ("commit.swap", "commit.checked"):  # at commit.swap it has locked the table
         c.go(fault=f"{point}:1:stop", during=lambda: c.run(c.job()))
 
@@ -269,6 +276,44 @@ def refused(c):
         c.go(fault="commit.swap:1:retry,commit.swap:2:retry,commit.manifest:3:eio")
         c.go(fault="commit.accepted:1:unknown,commit.load:2:retry")
         c.go(fault="commit.accepted:1:unknown,commit.load:2:unknown")
+
+
+def throttled(c):
+    """Too many requests: the commit is refused some times, and the loads after one without an answer."""
+    k = c.kind
+    said = {"do": "answer", "status": k.throttled, **k.refusal(k.throttled)}
+    c.go({**k.commit, **said, "times": 6})
+    c.go({**k.commit, "do": "drop-answer"}, {**k.load, **said, "after": 0, "times": 4})
+
+
+def slow(c):
+    """The answer comes later than it is waited for; or the request arrives that late."""
+    k = c.kind
+    c.more = k.impatient
+    for when in ("after", "before"):
+        c.go({**k.commit, "do": "delay", "seconds": 4, "when": when})
+    c.go(*({**k.load, "do": "delay", "seconds": 4, "nth": n} for n in (1, 2)))
+
+
+def store(c):
+    """What happens to the objects that a commit is made of: data, manifests, manifest list, metadata; on their way to S3 and back."""
+    objects = {"data": r"\.parquet$", "manifest": r"-m\d+\.avro$", "manifest list": r"/snap-[^/]*\.avro$", "metadata": r"\.metadata\.json$"}
+    if c.kind.name in ("rest", "nessie"):
+        del objects["metadata"]  # the server writes it
+    busy = {"do": "answer", "status": 503, "answer": "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"}
+    listen, keys = {"listen": c.proxy.ports[1]}, Keys()
+    for path in objects.values():
+        put = {**listen, "method": "PUT", "path": path}
+        c.go({**put, "do": "drop-answer"}, {**put, **busy, "nth": 2, "times": 2})
+    c.go({**listen, "method": "PUT", "path": objects["manifest"], "do": "duplicate"}, {**listen, "method": "PUT", "path": objects["manifest list"], "do": "late", "seconds": 1})
+    c.go({**listen, "method": "GET", "path": r"\.avro$", "do": "short-answer"}, {**listen, "method": "GET", "path": r"\.avro$", "do": "reset", "nth": 2})
+    try:
+        c.go({**listen, "method": "PUT", "path": objects["data"], "do": "expire", "style": "s3"}, env=keys.environment())
+        c.go({**listen, "method": "PUT", "path": objects["manifest"], "do": "expire", "style": "s3"}, env=keys.environment())
+    finally:
+        keys.shutdown()
+        keys.server_close()
+    c.go({**listen, "method": "PUT", "path": objects["manifest"], "do": "down", "seconds": 5})
 
 
 def foreign(c, act):
@@ -378,14 +423,19 @@ class Spec:
         self.act, self.kinds, self.short, self.prepare, self.properties, self.root = act, kinds.split(), short, prepare, properties or {}, root
 
 
-HTTP, ALL = "glue s3tables rest", "sqlite hadoop postgres glue s3tables rest"
+MUST = "glue s3tables rest"
+HTTP, ALL = f"{MUST} nessie", f"sqlite hadoop postgres {MUST} nessie"
 CELLS = [
     ("lost", Spec(lost, ALL, short=True)),
     ("own-conflict", Spec(own_conflict, ALL, short=True)),
     *((f"status-{code}", Spec(status(code), HTTP, short=code in (500, 503))) for code in (500, 502, 503, 504)),
+    ("throttled", Spec(throttled, HTTP)),
+    ("slow", Spec(slow, "postgres " + HTTP)),
+    ("store", Spec(store, MUST)),  # Nessie tells its own way to S3
     ("refused", Spec(refused, "sqlite hadoop postgres")),
     ("append", Spec(lambda c: foreign(c, c.append), ALL)),
-    ("compaction", Spec(lambda c: foreign(c, c.compact), ALL, short=True)),
+    # Nessie lists the newest snapshot only: after a rewrite by a stranger nothing proves the positions, and the job refuses
+    ("compaction", Spec(lambda c: foreign(c, c.compact), ALL.removesuffix(" nessie"), short=True)),
     ("expired", Spec(expired, "glue s3tables")),
     ("expired", Spec(refused_token, "rest")),
     ("down", Spec(down, "sqlite postgres " + HTTP)),
@@ -419,7 +469,7 @@ def one(kind, name, spec):
 def chosen(a):
     for kind in KINDS.values():
         for name, spec in CELLS:
-            if kind.name in spec.kinds and (spec.short or not a.short) and (not a.cells or {kind.name, name, f"{kind.name}/{name}"} & set(a.cells)):
+            if kind.name in spec.kinds and (spec.short or not a.short) and (kind.name != "nessie" or os.environ.get("FRAZIL_NESSIE")) and (not a.cells or {kind.name, name, f"{kind.name}/{name}"} & set(a.cells)):
                 if spec.root and os.geteuid() != 0:
                     print(f"left out (needs root): {kind.name}/{name}")
                 else:
@@ -432,9 +482,11 @@ def main():
     a.add_argument("--blind", action="store_true")
     a.add_argument("--jobs", type=int, default=3)
     a.add_argument("--outage", type=int, default=60)
+    a.add_argument("--readers", default="", help="who reads the tables at the end too: duckdb, java")
     a.add_argument("cells", nargs="*")
     a = a.parse_args()
-    globals()["OUTAGE"] = a.outage
+    global OUTAGE, READERS
+    OUTAGE, READERS = a.outage, a.readers
     found = collections.Counter()
     plan = list(chosen(a))
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:

@@ -7,7 +7,7 @@ It listens on 127.0.0.1 and prints a line of JSON with its ports, then a line fo
 byte for byte, Host and signature as the client sent them. Rules are set over HTTP at the control port: PUT /rules (a list, replaces all), GET /state,
 POST /down?listen=PORT&seconds=N, POST /release. From Python: class Proxy.
 
-A rule is an object. Which requests: "listen" (a route's port), and regular expressions "method", "path" (path and query; for PostgreSQL the texts of
+A rule is an object; of several that apply the first one acts. Which requests: "listen" (a route's port), and regular expressions "method", "path" (path and query; for PostgreSQL the texts of
 the statements sent together, as method PG), "target" (header X-Amz-Target), "body"; of those that match the "nth" (1) and the following, "times" in all (1; 0: without end);
 with "after": K only once rule number K (from 0) of the list has struck.
 What happens, "do":
@@ -68,10 +68,14 @@ class Rule:
             raise ValueError(f"rule {spec}: unknown {sorted(unknown) or spec.get('do')}")
         self.spec, self.seen, self.hits, self.held = spec, 0, 0, None
 
-    def strikes(self, request, rules):
+    def sees(self, request, rules):
+        """Counts the request if it is one of those that the rule chooses."""
         if not request.matches(self.spec) or ("after" in self.spec and not rules[self.spec["after"]].hits):
             return False
         self.seen += 1
+        return True
+
+    def strikes(self, request):
         first, times = self.spec.get("nth", 1), self.spec.get("times", 1)
         if self.spec["do"] == "expire":  # those credentials only, however often they come
             self.held = self.held or request.credentials()
@@ -408,7 +412,7 @@ class Spoiler:
 
     async def treat(self, route, client, request):
         self.requests += 1
-        rule = next((r for r in self.rules if r.strikes(request, self.rules)), None)
+        rule = next((r for r in [r for r in self.rules if r.sees(request, self.rules)] if r.strikes(request)), None)
         if rule:
             self.say(rule.spec["do"], request, rule)
             out = await getattr(Act, rule.spec["do"].replace("-", "_"))(route, client, request, rule)
