@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """frazil and PyIceberg write to the same tables in Glue and in S3 Tables, in turn and at once; each reads all rows of both, and what is in the entries stays.
 
-    glue.py [CASE...]     run by glue.sh. Environment: S3_ENDPOINT (moto), FRAZIL_BIN (build/frazil), FRAZIL_TEST_DIR
+    glue.py [CASE...]     run by glue.sh. Environment: S3_ENDPOINT (moto), FRAZIL_BIN (build/frazil), FRAZIL_TEST_DIR, FRAZIL_JARS (class path of Java's Iceberg; none: without it)
 """
 import datetime as dt
 import json
@@ -197,6 +197,29 @@ def glue_at_once():
     return "12 commits of 4 writers"
 
 
+def glue_java():
+    """What Java's GlueCatalog writes into an entry is what frazil's next commit leaves there."""
+    jars = os.environ.get("FRAZIL_JARS")
+    if not jars:
+        return "left out (FRAZIL_INTEROP_VERIFY)"
+    glue = client("glue")
+    sql("glue", "CREATE DATABASE java_db", CREATE.format("java_db.t"), f"INSERT INTO java_db.t VALUES {values(1)}")
+    p = subprocess.run(["java", "-cp", jars, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", f"{HERE}/GlueJava.java", URL, "java_db", "t"], capture_output=True, text=True)
+    require(p.returncode == 0 and p.stdout.strip() == "s3://lake/warehouse/java_db.db/t", p.stdout + p.stderr[-2000:])
+    theirs = glue.get_table(DatabaseName="java_db", Name="t")["Table"]
+    require(theirs["Description"] == "changed by Java" and len(theirs["StorageDescriptor"]["Columns"]) == 7, str(theirs))
+    sql("glue", "INSERT INTO java_db.t VALUES (CAST(2 AS BIGINT), 'web2', DATE '2026-01-03', ARRAY['x'], CAST(NULL AS ROW<lat DOUBLE, what BINARY(16)>))")
+    ours = glue.get_table(DatabaseName="java_db", Name="t")["Table"]
+    for entry in (theirs, ours):
+        for key in ("UpdateTime", "VersionId"):
+            entry.pop(key, None)
+        entry["Parameters"] = {k: v for k, v in entry["Parameters"].items() if not k.endswith("metadata_location")}
+    require(theirs == ours, f"Java wrote {theirs}\nfrazil {ours}")
+    rows = sql("glue", "SELECT id, machine FROM java_db.t ORDER BY id")
+    require([tuple(r.values()) for r in rows] == [(1, "web1"), (2, "web2")], str(rows))
+    return "7 columns, 2 of them of the past"
+
+
 def glue_drop():
     s3, glue = client("s3"), client("glue")
     sql("glue", "CREATE DATABASE drop_db", CREATE.format("drop_db.a"), f"INSERT INTO drop_db.a VALUES {values(1, 2)}")
@@ -284,7 +307,7 @@ def s3tables_denied():
                   ("s3tables:UpdateTableMetadataLocation", "s3tables:GetTableMetadataLocation"))
 
 
-CASES = [glue_in_turn, glue_theirs, glue_at_once, glue_drop, glue_denied, s3tables_in_turn, s3tables_at_once, s3tables_refused, s3tables_denied]
+CASES = [glue_in_turn, glue_theirs, glue_java, glue_at_once, glue_drop, glue_denied, s3tables_in_turn, s3tables_at_once, s3tables_refused, s3tables_denied]
 
 
 def main():

@@ -3,6 +3,7 @@
 #   readers.sh up                         fetches all of them
 #   readers.sh table ARGUMENT...          read_table.py; --help tells its options
 #   readers.sh java METADATA [SNAPSHOT|- [OPTION...]]    TableReader.java: its options are "rows" and "verify"
+#   readers.sh jars                       the class path of Iceberg with what it needs for AWS
 #   readers.sh python [ARGUMENT...]       that Python; without arguments: prints its path
 # Of tables on S3: S3_ENDPOINT, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION; as moto.sh has them by default.
 . "$(dirname "$0")/lib.sh"
@@ -47,6 +48,11 @@ case $command in
 up) with_python; with_java; java_main TableReader "$JARS/*" >/dev/null ;;
 table) with_python; exec "$PY" "$PEERS/read_table.py" "$@" ;;
 java) java_reader "$@" ;;
+jars)
+    with_java
+    cached iceberg-aws-1.10.1 fetch_aws
+    echo "$JARS/*:$AWS_JARS/*"
+    ;;
 python)
     with_python
     if [ $# = 0 ]; then echo "$PY"; else exec "$PY" "$@"; fi
