@@ -24,6 +24,8 @@
  *   "catalog.table-exists", "catalog.name" (all USER), "catalog.not-a-catalog" (USER; a file of another program),
  *   "catalog.cannot-open" (USER; no such file, database or schema), "catalog.denied" (USER; login or rights), "catalog.unreachable" (RETRY),
  *   "catalog.locked" (RETRY), "catalog.conflict" (CONFLICT), "catalog.commit-unknown" (UNKNOWN).
+ *   Glue and S3 Tables also: "catalog.not-iceberg", "catalog.invalid-input", "catalog.no-version", "catalog.no-table-bucket", "catalog.codec", "catalog.location" (USER),
+ *   "catalog.quota" (RETRY at a commit, else USER), "catalog.not-ready", "catalog.federation", "catalog.timeout", "catalog.answer" (RETRY), "catalog.damaged" (FATAL).
  */
 #ifndef CAT_CATALOG_H
 #define CAT_CATALOG_H
@@ -51,7 +53,7 @@ fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defau
 fz_status cat_check(const char *name, const fz_pair *o, size_t n, const char **type, fz_error *err) FZ_MUST_USE;
 void cat_close(cat_catalog *c); /* NULL is allowed */
 const char *cat_name(const cat_catalog *c);
-const char *cat_type(const cat_catalog *c);             /* "sql" or "hadoop" */
+const char *cat_type(const cat_catalog *c);             /* "sql", "hadoop", "glue", "s3tables", "rest" */
 const char *cat_warehouse(const cat_catalog *c);        /* without trailing slashes; NULL: not given (services that know their own) */
 const char *cat_default_database(const cat_catalog *c); /* option 'default-database' */
 /* Names of options that are known and have no meaning here, as given at cat_open, for the caller's one warning. */
@@ -82,8 +84,8 @@ fz_status cat_set_namespace_properties(cat_catalog *c, cat_namespace ns, const f
 /* Names of the tables of ns, sorted bytewise; views are left out. */
 fz_status cat_list_tables(cat_catalog *c, cat_namespace ns, fz_arena *a, cat_names *out, fz_error *err) FZ_MUST_USE;
 fz_status cat_table_exists(cat_catalog *c, const cat_ident *id, bool *out, fz_error *err) FZ_MUST_USE;
-/* Takes the name away. purge: also deletes what the table's snapshots reach (data, manifests, metadata). Without it the SQL catalog
- * leaves all files; the hadoop catalog's table is its directory, which goes either way (as in Iceberg). */
+/* Takes the name away. purge: also deletes what the table's snapshots reach (data, manifests, metadata). Without it the SQL and Glue catalogs
+ * leave all files; the hadoop catalog's table is its directory, which goes either way (as in Iceberg), and so does what S3 Tables holds. */
 fz_status cat_drop_table(cat_catalog *c, const cat_ident *id, bool purge, fz_error *err) FZ_MUST_USE;
 
 /* Properties of a new table: those given, over the catalog's 'table-default.*', under its 'table-override.*'. */
