@@ -154,3 +154,10 @@ fz_status fio_abort_uploads(fio *io, const char *location, int64_t begun_before_
     FZ_TRY(fio_s3(io, &s, err));
     return s3_sweep(s, location, begun_before_ms, n, err);
 }
+
+fz_status fio_try_upload(fio *io, const char *location, fz_error *err) {
+    s3_store *s;
+    if (!s3_root_len(location)) return fz_fail(err, FZ_USER, "file.scheme", "'%s' is no location of S3", location);
+    FZ_TRY(fio_s3(io, &s, err));
+    return s3_upload_try(s, location, err);
+}

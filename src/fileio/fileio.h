@@ -65,6 +65,8 @@ fz_status fio_dir_remove(const char *location, fz_error *err) FZ_MUST_USE;    /*
 
 /* Unfinished multipart uploads of S3 under a location's key (a prefix) that began before a time: aborted; *n: how many. Elsewhere FZ_OK and 0. */
 fz_status fio_abort_uploads(fio *io, const char *location, int64_t begun_before_ms, size_t *n, fz_error *err) FZ_MUST_USE;
+/* May an object be written here? Begins an upload in parts and gives it up: nothing is left, also where nothing can be deleted (S3 Tables). S3 only, USER "file.scheme" elsewhere. */
+fz_status fio_try_upload(fio *io, const char *location, fz_error *err) FZ_MUST_USE;
 
 /* Streaming writes of one object; holds no file descriptor between calls (30,000 may be open at once). At most 256 KiB are in memory: what is more goes to
  * a temporary beside the target, for S3 to a staging file (s3.staging-dir), from which full parts are uploaded while the object still grows. */

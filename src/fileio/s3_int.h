@@ -167,6 +167,7 @@ uint64_t s3_upload_staged(const s3_upload *u); /* bytes on disk that finish has 
 fz_status s3_upload_finish(s3_upload *u, uint64_t total, fz_error *err) FZ_MUST_USE;
 void s3_upload_free(s3_upload *u); /* drops what is not finished; NULL is allowed */
 size_t s3_upload_memory(const s3_upload *u);
+fz_status s3_upload_try(s3_store *s, const char *location, fz_error *err) FZ_MUST_USE; /* begins one and gives it up */
 
 /* ---- batches (s3_writer.c) ---- */
 

@@ -441,3 +441,10 @@ void s3_upload_free(s3_upload *u) {
     pthread_cond_destroy(&u->changed);
     fz_free(u);
 }
+
+fz_status s3_upload_try(s3_store *s, const char *location, fz_error *err) {
+    s3_upload *u = s3_upload_new(s, location, 0);
+    fz_status rc = create(u, err);
+    s3_upload_free(u);
+    return rc;
+}
