@@ -204,23 +204,25 @@ static void table_steps(doctor *d, doc_table *t) {
 
 static void store_steps(doctor *d, doc_table *t) {
     doc_catalog *c = &d->catalogs[t->need->catalog];
-    if (!t->need->written) return;
     const char *place = doc_good(t->step) ? place_of(d, c, t) : t->need->location;
     if (!place && doc_good(t->step)) return;
     /* A table that cannot be reached says nothing of its store, unless the script names the place. */
     doc_store_probe(d, t->loaded ? t->loaded->io : c->io, place ? place : "s3://unknown/x", t->need->text, place && c->store ? c->store : place ? NULL : t->step);
 }
 
+/* Written by an INSERT or made by the script: its files go somewhere. */
+static bool is_target(const ops_need_table *n) { return n->written || n->declared; }
+
 void doc_tables(doctor *d) {
     d->tables = FZ_ANEWN(d->a, doc_table, d->plan->n_tables + 1);
     for (uint32_t i = 0; i < d->plan->n_databases; i++) (void)database_step(d, i);
     for (uint32_t i = 0; i < d->plan->n_tables; i++) {
         d->tables[i].need = &d->plan->tables[i];
-        if (!d->plan->tables[i].written) table_steps(d, &d->tables[i]); /* those that are read come first: what they look like is needed below */
+        if (!is_target(&d->plan->tables[i])) table_steps(d, &d->tables[i]); /* those that are read come first: what they look like is needed below */
     }
     for (uint32_t i = 0; i < d->plan->n_tables; i++) {
         doc_table *t = &d->tables[i];
-        if (!t->need->written) continue;
+        if (!is_target(t->need)) continue;
         table_steps(d, t);
         doc_table_format(d, t);
         doc_table_schema(d, t);

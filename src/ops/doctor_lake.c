@@ -268,7 +268,7 @@ void doc_refused(doctor *d, doc_catalog *c, doc_step *s, const char *database, c
             return;
         }
     doc_fail_error(d, s, e);
-    if (strcmp(e->code, "catalog.denied") != 0 && strcmp(e->code, "aws.denied") != 0) return;
+    if (strcmp(e->code, "catalog.denied") != 0 && strcmp(e->code, "aws.denied") != 0 && strcmp(e->code, "catalog.rest-forbidden") != 0) return;
     if (strcmp(c->kind, "glue") == 0 && database)
         doc_advise(d, s, "allow glue:%s on arn:aws:glue:%s:%s:catalog, .../database/%s%s%s%s%s: a refusal (403) says nothing of whether it exists", table ? "GetTable" : "GetDatabase", region, account,
                  database, table ? " and .../table/" : "", table ? database : "", table ? "/" : "", table ? table : "");

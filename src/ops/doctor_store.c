@@ -37,6 +37,8 @@ static void advise(probe *p, doc_step *s, const char *action, const fz_error *e)
         doc_advise(d, s, "the bucket does not exist: correct its name (option 'warehouse', 'location'), or aws s3api create-bucket --bucket ...");
     else if (strcmp(e->code, "aws.region") == 0)
         doc_advise(d, s, "set 'client.region' (or AWS_REGION) to the bucket's region");
+    else if (is_refusal(e) && fz_starts(action, "s3tables:"))
+        doc_advise(d, s, "allow %s on the table (arn:aws:s3tables:REGION:ACCOUNT:bucket/BUCKET/table/*) to the identity of doctor.identity", action);
     else if (is_refusal(e))
         doc_advise(d, s, "allow %s on %s to the identity of doctor.identity, and look for a deny in the bucket's policy%s", action, arn_of(d, p->location, list),
                  list ? ", for this prefix" : "");
@@ -108,20 +110,13 @@ static void table_bucket(doctor *d, fio *io, const char *location, const char *s
     char id[37];
     fz_uuid4(id);
     const char *object = fio_join(d->a, location, fz_arena_printf(d->a, "data/frazil-doctor-%s", id));
-    doc_asked(d, s, "CreateMultipartUpload, UploadPart and AbortMultipartUpload of %s", object);
+    doc_asked(d, s, "CreateMultipartUpload and AbortMultipartUpload of %s", object);
     if (doc_blocked(d, s, on)) return;
     probe p = {.d = d, .io = io, .location = object, .subject = subject};
-    fio_writer *w = NULL;
     fz_error e = {0};
-    enum { PIECE = 1 << 20, PIECES = 17 };
-    char *zeros = fz_calloc(1, PIECE);
-    fz_status rc = fio_writer_open(io, object, &w, &e);
-    for (int i = 0; rc == FZ_OK && i < PIECES; i++) rc = fio_writer_append(w, zeros, PIECE, &e);
-    if (rc == FZ_OK) rc = fio_writer_flush(w, &e);
-    fio_writer_abort(w);
-    fz_free(zeros);
+    fz_status rc = fio_try_upload(io, object, &e);
     if (rc != FZ_OK) failed(&p, s, "s3tables:PutTableData", &e);
-    else doc_ok(d, s, "an upload was taken and given up again; S3 Tables offer no list and no delete, and none is asked for");
+    else doc_ok(d, s, "an upload was begun and given up again; S3 Tables offer no list and no delete, and none is asked for");
 }
 
 static bool is_table_bucket(const char *location) {

@@ -757,6 +757,77 @@ def positions_of_another():
     w.close()
 
 
+# ---- S3 Tables ----
+
+def tables_job(w, catalog=True, name="s", more=""):
+    arn = f"arn:aws:s3tables:{REGION}:{ACCOUNT}:bucket/otel-dev"
+    head = f"CREATE CATALOG {name} WITH ('type'='iceberg','catalog-type'='s3tables','warehouse'='{arn}','client.region'='{REGION}');\n" if catalog else ""
+    return (f"{head}{more}CREATE TEMPORARY TABLE src (id BIGINT, host STRING) WITH ('connector'='kafka','topic'='{SYSLOG}','properties.bootstrap.servers'='{B.address}','scan.startup.mode'='earliest-offset',"
+            f"'format'='json','json.ignore-parse-errors'='true');\nINSERT INTO {name}.otel.error_logs SELECT id, host FROM src;\n")
+
+
+def table_bucket(w):
+    moto("PUT", "/buckets", b'{"name": "otel-dev"}', {"Host": f"s3tables.{REGION}.amazonaws.com", "Content-Type": "application/json"}, "s3tables")
+    w.run(tables_job(w).split("CREATE TEMPORARY")[0] + "CREATE DATABASE s.otel; CREATE TABLE s.otel.error_logs (id BIGINT, host STRING);")
+
+
+@case
+def s3_tables():
+    """Its own API: the integration is not needed, and only said to be off; put is asked for without leaving anything, list and delete are not asked."""
+    w = World(tables=False)
+    table_bucket(w)
+    off = on("glue", "GetCatalog", json_error(400, "EntityNotFoundException", "Catalog not found."))
+    w.front.rules.append(off)
+    r = w.doctor(tables_job(w), config=False)
+    require(r.code == 0 and not r.of("fail") and [s["code"] for s in r.of("warn")] == ["doctor.catalog.federation"], str(r))
+    require("runs without it" in r.step("doctor.catalog.federation")["answer"], str(r))
+    require(not [s for s in r.steps if s["code"] in ("doctor.s3.list", "doctor.s3.delete")], str(r))
+    r = w.doctor(tables_job(w, catalog=False, name="`s3tablescatalog/otel-dev`"), config=False)
+    require(r.code == 0 and r.step("doctor.table")["status"] == "ok", str(r))
+    w.front.rules.append(on("s3", "PostObject PutObject", s3_error(403, "AccessDenied", "Access Denied")))
+    expect(w.doctor(tables_job(w), config=False), "doctor.s3.put", "AccessDenied", "s3tables:PutTableData")
+    w.front.rules[:] = [off, on("s3tables", "otel", json_error(403, "AccessDeniedException", "not authorized to perform: s3tables:GetNamespace"))]
+    expect(w.doctor(tables_job(w), config=False), "doctor.database", "s3tables:GetNamespace", "says nothing of whether")
+    w.close()
+
+
+# ---- a REST catalog ----
+
+@case
+def rest_refusals():
+    """403 and 404 are two answers, with a body and without; nothing is made because of a 403."""
+    w = World(tables=False)
+    job = (f"CREATE CATALOG r WITH ('type'='iceberg','catalog-type'='rest','uri'='{w.front.url}/rest','token'='not/a/secret');\n"
+           f"CREATE DATABASE IF NOT EXISTS r.db;\nCREATE TABLE IF NOT EXISTS r.db.t (id BIGINT, host STRING);\n"
+           f"CREATE TEMPORARY TABLE src (id BIGINT, host STRING) WITH ('connector'='kafka','topic'='{SYSLOG}','properties.bootstrap.servers'='{B.address}','scan.startup.mode'='earliest-offset',"
+           "'format'='json','json.ignore-parse-errors'='true');\nINSERT INTO r.db.t SELECT id, host FROM src;\n")
+    forbidden = (403, [("Content-Type", "application/json")], b'{"error":{"message":"no","type":"ForbiddenException","code":403}}')
+    there = (200, [("Content-Type", "application/json")], b'{"namespace":["db"],"properties":{}}')
+
+    def server(namespace, table):
+        def rule(service, operation, path, body, headers):
+            if path.startswith("/rest/v1/config"):
+                return 200, [("Content-Type", "application/json")], b'{"defaults":{},"overrides":{}}'
+            if path.split("?")[0].endswith("/tables/t"):
+                return table
+            return namespace if path.startswith("/rest/") else None
+        return rule
+    w.front.rules[:] = [server(forbidden, forbidden)]
+    expect(w.doctor(job, config=False), "doctor.database", "403", "ForbiddenException", "says nothing of whether it exists|administrator")
+    w.front.rules[:] = [server(there, forbidden)]
+    expect(w.doctor(job, config=False), "doctor.table", "403", "ForbiddenException")
+    w.front.rules[:] = [server(there, (403, [], b""))]
+    expect(w.doctor(job, config=False), "doctor.table", "403")
+    w.front.rules[:] = [server(there, (404, [("Content-Type", "application/json")], b'{"error":{"message":"Table does not exist: db.t","type":"NoSuchTableException","code":404}}'))]
+    r = w.doctor(job, config=False)
+    require(r.code == 0 and "the script makes it" in r.step("doctor.table")["answer"], str(r))
+    require(not [p for s, o, p in w.front.seen if "/tables?" in p or p.endswith("/namespaces/db/tables")], f"something was made: {w.front.seen}")
+    w.front.rules[:] = [lambda s, o, p, b, h: (401, [("Content-Type", "application/json")], b'{"error":{"message":"who?","type":"NotAuthorizedException","code":401}}') if p.startswith("/rest") else None]
+    expect(w.doctor(job, config=False), "doctor.catalog", "401")
+    expect(w.doctor(job.replace(w.front.url, f"http://127.0.0.1:{unused_port()}"), config=False), "doctor.endpoint.rest", "net.connect")
+    w.close()
+
+
 # ---- without AWS ----
 
 def local(w, extra="", columns="id BIGINT, host STRING"):
