@@ -5,6 +5,7 @@ can get lost, each of which must leave an outcome that is known and right.
     catalog_postgres.py TOOL DIR [CASE...]    TOOL: test/tools/catalog_tool.c; DIR: of a server that test/peers/postgres.sh started (see postgres.sh here)
 Environment: FRAZIL_BIN (build/frazil), CLASSPATH for Java.
 """
+import atexit
 import json
 import os
 import random
@@ -266,6 +267,7 @@ def lost():
     lake = Lake()
     lake.run("create", "db", "t")
     proxy = Proxy(f"0=pg:127.0.0.1:{PORT}", log=f"{DIR}/proxy.log")
+    atexit.register(proxy.p.kill)
     uri = lake.uri.replace(str(PORT), str(proxy.ports[0]))
     number = 0
 
@@ -341,6 +343,7 @@ def job():
     lake = Lake()
     lake.sql("CREATE DATABASE db", "CREATE TABLE db.t (id BIGINT NOT NULL, name STRING)")
     proxy = Proxy(f"0=pg:127.0.0.1:{PORT}", log=f"{DIR}/proxy.log")
+    atexit.register(proxy.p.kill)
     spoilt = [{"do": "drop-answer"}, {"do": "reset"}, {"do": "late", "seconds": 0.5}, {"do": "answer", "sqlstate": "57014", "when": "after"}, {"do": "answer", "sqlstate": "40001"},
               {"do": "short-answer"}, {"do": "down", "seconds": 1, "when": "after"}, {"do": "down", "seconds": 1}]
     n = 0
