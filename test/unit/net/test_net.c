@@ -491,6 +491,30 @@ static void test_threads(void **state) {
     http_fake_stop(f[1]);
 }
 
+/* More at a time than there are handles: the rest waits for its turn. */
+static void *wait_and_ask(void *cx) {
+    http_fake *f = cx;
+    net_request rq = {.method = "GET", .url = http_fake_url(f)};
+    net_answer an;
+    fz_error e;
+    fz_status st = net_exchange(&rq, &an, &e);
+    net_answer_free(&an);
+    return st == FZ_OK ? NULL : cx;
+}
+static void test_more_than_handles(void **state) {
+    (void)state;
+    http_fake *f = http_fake_start(&(http_reply){.delay_ms = 30}, 1);
+    pthread_t t[80];
+    for (int i = 0; i < 80; i++) pthread_create(&t[i], NULL, wait_and_ask, f);
+    for (int i = 0; i < 80; i++) {
+        void *failed;
+        pthread_join(t[i], &failed);
+        assert_null(failed);
+    }
+    assert_int_equal(http_fake_count(f), 80);
+    http_fake_stop(f);
+}
+
 int main(void) {
     static const char *const env[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"};
     for (size_t i = 0; i < sizeof env / sizeof *env; i++) unsetenv(env[i]);
@@ -499,6 +523,6 @@ int main(void) {
         cmocka_unit_test(test_connections), cmocka_unit_test(test_never_twice), cmocka_unit_test(test_repeatable_again), cmocka_unit_test(test_short_answers),
         cmocka_unit_test(test_whole_answers), cmocka_unit_test(test_head), cmocka_unit_test(test_early_answer), cmocka_unit_test(test_into), cmocka_unit_test(test_ceilings),
         cmocka_unit_test(test_time), cmocka_unit_test(test_nothing_sent), cmocka_unit_test(test_proxy), cmocka_unit_test(test_refused_requests), cmocka_unit_test(test_reach),
-        cmocka_unit_test(test_url_text), cmocka_unit_test(test_threads)};
+        cmocka_unit_test(test_url_text), cmocka_unit_test(test_threads), cmocka_unit_test(test_more_than_handles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,6 +192,30 @@ static void test_bad_certificates(void **state) {
     stop(p);
 }
 
+static void copy(const char *from, const char *to) {
+    char b[4096];
+    FILE *f = fopen(in_dir(from), "r");
+    size_t n = fread(b, 1, sizeof b, f);
+    fclose(f);
+    f = fopen(in_dir(to), "w");
+    fwrite(b, 1, n, f);
+    fclose(f);
+}
+/* A bundle that changes under a running process. */
+static void test_bundle_changes(void **state) {
+    (void)state;
+    peer p = start("good", NULL);
+    net_tls tls = {.ca_file = in_dir("trusted.pem")};
+    copy("other.pem", "trusted.pem");
+    refused(ask(p, "127.0.0.1", "/", tls, true), "not signed by an authority", "trusted.pem");
+    copy("ca.pem", "trusted.pem");
+    assert_int_equal(ask(p, "127.0.0.1", "/", tls, true), FZ_OK);
+    copy("good.key", "trusted.pem"); /* no certificate in it; what stands goes on */
+    refused(ask(p, "127.0.0.1", "/", tls, false), "trusted.pem", "");
+    unlink(in_dir("trusted.pem"));
+    stop(p);
+}
+
 static void test_client_certificate(void **state) {
     (void)state;
     peer p = start("good", "ca.pem");
@@ -232,6 +256,6 @@ static int tear_down(void **state) {
     return rmdir(dir);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_bad_certificates), cmocka_unit_test(test_client_certificate)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_bad_certificates), cmocka_unit_test(test_bundle_changes), cmocka_unit_test(test_client_certificate)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
