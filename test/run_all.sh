@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export FRAZIL_CACHE=${FRAZIL_CACHE:-$HOME/.cache/frazil}
-ALL="style build unit asan tsan fuzz interop e2e oracle kill"
+ALL="style build unit asan tsan fuzz interop e2e matrix oracle kill"
 failed=() began=$SECONDS
 
 layer_style() { python3 test/check_includes.py; }
@@ -15,6 +15,7 @@ layer_tsan() { bash test/tsan.sh; }
 layer_fuzz() { bash test/fuzz/replay.sh; }
 layer_interop() { bash test/interop/run.sh; }
 layer_e2e() { bash test/e2e/run.sh; }
+layer_matrix() { bash test/matrix/run.sh --short; }
 layer_oracle() { bash test/oracle/run.sh; }
 layer_kill() { bash test/kill/run.sh 30; }
 

@@ -10,9 +10,10 @@ part_flink() { bash test/oracle/beside.sh; }
 part_oracle() { FRAZIL_ORACLE_READERS=pyiceberg,duckdb,java bash test/oracle/run.sh; }
 part_interop() { FRAZIL_INTEROP_VERIFY=1 bash test/interop/run.sh; }
 part_e2e() { FRAZIL_LONG=1 bash test/e2e/run.sh; }
+part_matrix() { FRAZIL_MATRIX_READERS=pyiceberg,duckdb,java bash test/matrix/run.sh; }
 part_kill() { bash test/kill/run.sh 200; }
 
-for part in ${*:-flink oracle interop e2e kill}; do
+for part in ${*:-flink oracle interop e2e matrix kill}; do
     start=$SECONDS
     echo "==== $part"
     "part_$part" || failed+=("$part")

@@ -428,7 +428,7 @@ HTTP, ALL = f"{MUST} nessie", f"sqlite hadoop postgres {MUST} nessie"
 CELLS = [
     ("lost", Spec(lost, ALL, short=True)),
     ("own-conflict", Spec(own_conflict, ALL, short=True)),
-    *((f"status-{code}", Spec(status(code), HTTP, short=code in (500, 503))) for code in (500, 502, 503, 504)),
+    *((f"status-{code}", Spec(status(code), HTTP, short=code == 503)) for code in (500, 502, 503, 504)),
     ("throttled", Spec(throttled, HTTP)),
     ("slow", Spec(slow, "postgres " + HTTP)),
     ("store", Spec(store, MUST)),  # Nessie tells its own way to S3
