@@ -85,6 +85,7 @@ fz_status net_set_tls(CURL *c, const net_url *u, const net_tls *tls, X509_STORE 
             return fz_fail(err, FZ_USER, "net.tls-certificate", "the file of trusted certificates %s cannot be read, or has none", tls->ca_file);
         curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
         curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
+        curl_easy_setopt(c, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* else libcurl would put the store of the first connection over ours */
         curl_easy_setopt(c, CURLOPT_SSL_CTX_FUNCTION, on_context);
         curl_easy_setopt(c, CURLOPT_SSL_CTX_DATA, *held);
     } else if (has_directory) {
