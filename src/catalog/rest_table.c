@@ -4,7 +4,8 @@
  *
  *     200 with the table's metadata, our snapshot in it      OK
  *     409                                                    the table is loaded: our snapshot is in it: OK (a proxy has sent the request twice, and the second one met our
- *                                                            own success); it is not: CONFLICT; it cannot be loaded: UNKNOWN
+ *                                                            own success); another one has our sequence number, or none: CONFLICT; the list does not tell, or cannot be loaded:
+ *                                                            UNKNOWN
  *     400, 401, 403, 404, 422 ...                            definitely nothing: USER
  *     429                                                    definitely nothing: RETRY
  *     5xx, silence, a 200 that says something else           UNKNOWN; 503 too, whatever Retry-After says: proxies say it for servers that have acted
@@ -278,6 +279,16 @@ static fz_status confirm(rest *r, const cat_table *base, const rest_answer *a, i
     return unknown(r, &base->ident, err);
 }
 
+/* Can the table, which has not our snapshot in its list, have taken it? Our sequence number was the one after base's: another snapshot that has it took our place. Lists
+ * may be short (Nessie's have the current snapshot only), so that what is not in them may have been. */
+static bool excluded(const ice_metadata *base, const ice_metadata *now) {
+    int64_t ours = base->last_sequence_number + 1;
+    if (now->last_sequence_number < ours || (base->uuid && now->uuid && !fz_ieq(base->uuid, now->uuid))) return true;
+    for (uint32_t i = 0; i < now->n_snapshots; i++)
+        if (now->snapshots[i].sequence == ours) return true;
+    return false;
+}
+
 /* Was it our own success that the conflict is with? */
 static fz_status settle_conflict(cat_catalog *c, const cat_table *base, int64_t snapshot, cat_table **out, fz_error *err) {
     fz_error why = *err;
@@ -286,9 +297,10 @@ static fz_status settle_conflict(cat_catalog *c, const cat_table *base, int64_t 
     fz_status rc = rest_table_load(c, &base->ident, &t, err);
     if (rc != FZ_OK && strcmp(err->code, "catalog.table-not-found") != 0) return unknown(c->impl, &base->ident, err);
     if (rc == FZ_OK && ice_metadata_snapshot(t->metadata, snapshot)) return *out = t, FZ_OK;
+    bool decided = rc != FZ_OK || excluded(base->metadata, t->metadata);
     cat_table_free(t);
     *err = why;
-    return FZ_CONFLICT;
+    return decided ? FZ_CONFLICT : unknown(c->impl, &base->ident, err);
 }
 
 fz_status rest_table_commit(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err) {

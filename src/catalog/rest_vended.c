@@ -255,7 +255,7 @@ static fz_pair *settings_of(const rest *r, const json_t *config, const json_t *k
 
 static void note_remote_signing(const rest *r, const cat_ident *id, const json_t *config, fz_arena *a) {
     const char *on = text(config, "s3.remote-signing-enabled");
-    if (on && fz_ieq(on, "true"))
+    if (on && fz_ieq(on, "true") && !rest_option(r, "s3.access-key-id"))
         fz_log(FZ_LOG_WARN, "catalog.remote-signing", FZ_KV("catalog", "%s", r->name), FZ_KV("table", "%s", cat_ident_text(a, id)),
                FZ_KV("note", "the server offers to sign requests to S3; frazil signs them itself, with the credentials that it finds"), NULL);
 }

@@ -36,6 +36,7 @@ part parquet python test/interop/parquet_roundtrip.py "$TOOLS/parquet_write" "$F
 part s3 bash test/interop/s3.sh "$TOOLS/store_tool" "$FRAZIL_TEST_DIR/s3"
 part append python test/interop/append.py
 part glue bash test/interop/glue.sh
+part rest bash test/interop/rest.sh
 if [ -n "${FRAZIL_INTEROP_VERIFY:-}" ]; then
     part catalog-java bash test/interop/java.sh catalog "$TOOLS/catalog_tool"
     part manifests-java bash test/interop/java.sh manifests "$TOOLS/manifest_tool"

@@ -293,15 +293,16 @@ static void create_unknown(void **state) {
 typedef struct commit_case {
     const char *what;
     http_reply post;
-    int then;         /* 0: nothing is asked after it; 1: the table without our snapshot, 2: with it, 3: the table is forbidden, 4: it is gone */
+    int then;         /* 0: nothing is asked after it; 1: the table without our snapshot, 2: with it, 3: the table is forbidden, 4: it is gone, 5: another one in the place of ours, 6: so
+                          far that the list does not tell */
     fz_status cls;
     const char *code; /* NULL: FZ_OK */
 } commit_case;
 
-static void commit_one(const commit_case *k, const ice_metadata *m, const ice_metadata *after, const ice_changes *ch) {
+static void commit_one(const commit_case *k, const ice_metadata *m, const ice_metadata *after, const ice_changes *ch, const http_reply others[2]) {
     cat_ident id = ident("db", "t");
     http_reply now = table_answer(m, "s3://b/x/metadata/00001-a.metadata.json", ""), landed = table_answer(after, "s3://b/x/metadata/00002-b.metadata.json", ""),
-               looks[] = {{0}, now, landed, {.status = 403}, NO_TABLE};
+               looks[] = {{0}, now, landed, {.status = 403}, NO_TABLE, others[0], others[1]};
     START(PLAIN, {"GET " TABLE, now}, {"POST " TABLE, k->post}, {"GET " TABLE, looks[k->then]});
     if (!k->then) sc.n--;
     if (k->post.status == -1) ((step *)(uintptr_t)sc.steps)[2].r = landed;
@@ -327,12 +328,21 @@ static void commits(void **state) {
     ice_metadata *m = small_metadata("s3://b/x", NULL, 0), *foreign = small_metadata("s3://b/x", NULL, 0);
     ice_changes ch = add_snapshot(m, ADDED);
     ice_metadata *after = applied(m, &ch);
+    ice_changes first = add_snapshot(m, 8001);
+    ice_metadata *one = applied(m, &first);
+    ice_changes second = add_snapshot(one, 8002);
+    int64_t forgotten = 8001;
+    ice_update_remove_snapshots(&second, &forgotten, 1);
+    ice_metadata *two = applied(one, &second);
+    const http_reply others[2] = {table_answer(one, "x", ""), table_answer(two, "x", "")};
     const commit_case cases[] = {
         {"accepted", {.status = -1}, 0, FZ_OK, NULL},
         {"conflict", {.status = 409, .body = ERROR_BODY("CommitFailedException", "moved")}, 1, FZ_CONFLICT, "catalog.conflict"},
         {"conflict with our own success", {.status = 409, .body = ERROR_BODY("CommitFailedException", "moved")}, 2, FZ_OK, NULL},
         {"conflict, and nobody tells with what", {.status = 409}, 3, FZ_UNKNOWN, "catalog.commit-unknown"},
         {"conflict, and the table is gone", {.status = 409}, 4, FZ_CONFLICT, "catalog.conflict"},
+        {"conflict with another snapshot", {.status = 409}, 5, FZ_CONFLICT, "catalog.conflict"},
+        {"conflict, and a list that does not reach back", {.status = 409}, 6, FZ_UNKNOWN, "catalog.commit-unknown"},
         {"bad request", {.status = 400, .body = ERROR_BODY("BadRequestException", "no")}, 0, FZ_USER, "catalog.rest-request"},
         {"not authorised", {.status = 401}, 0, FZ_USER, "catalog.rest-unauthorized"},
         {"forbidden", {.status = 403, .body = ERROR_BODY("ForbiddenException", "no")}, 0, FZ_USER, "catalog.rest-forbidden"},
@@ -358,11 +368,15 @@ static void commits(void **state) {
         {"200 with the old table", table_answer(m, "x", ""), 0, FZ_UNKNOWN, "catalog.commit-unknown"},
         {"200 with another table", table_answer(foreign, "x", ""), 0, FZ_UNKNOWN, "catalog.commit-unknown"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) commit_one(&cases[i], m, after, &ch);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) commit_one(&cases[i], m, after, &ch, others);
     ice_changes_free(&ch);
+    ice_changes_free(&first);
+    ice_changes_free(&second);
     ice_metadata_free(m);
     ice_metadata_free(foreign);
     ice_metadata_free(after);
+    ice_metadata_free(one);
+    ice_metadata_free(two);
 }
 
 /* The request itself, and that a silent server is UNKNOWN after the time-out. */
