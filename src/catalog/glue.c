@@ -44,7 +44,7 @@ static void glue_close(cat_catalog *c) { (void)c; }
 static fz_status glue_check_ident(const cat_catalog *c, const cat_ident *id, fz_error *err) {
     const glue *g = c->impl;
     if (id->ns.n != 1) {
-        fz_fail(err, FZ_USER, "catalog.name", "Glue's databases have one level; '%s' has %u", cat_namespace_text(c->arena, id->ns), id->ns.n);
+        fz_fail(err, FZ_USER, "catalog.name", "Glue's databases have one level; the catalog '%s' was asked for %u", c->name, id->ns.n);
         return fz_hint(err, "leave 'base-namespace' out");
     }
     const char *bad = pointer_name_ok(id->ns.level[0], 252) ? NULL : id->ns.level[0];
