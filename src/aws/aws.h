@@ -111,6 +111,7 @@ typedef struct aws_request {
     bool error_in_200;             /* a 200 whose body is <Error> is an error (CompleteMultipartUpload, CopyObject); its status is taken as 500 then */
     int max_attempts;              /* 0: the session's (AWS_MAX_ATTEMPTS, profile's max_attempts, default 5) */
     int64_t timeout_ms;            /* of one attempt; 0: none but the stall limit */
+    int64_t stall_timeout_ms;      /* for operations that take their time before they answer; the session's when that is longer */
     size_t max_answer;
     void *into;                    /* see net_request */
 } aws_request;

@@ -11,12 +11,11 @@
 
 /* ---- what the request half keeps per session ---- */
 
-#define AWS_MAX_LEARNED_REGIONS 64 /* hosts whose region S3 had to tell us */
 
 typedef struct aws_send_state {
     pthread_mutex_t lock;
     int64_t skew_ms;    /* server's clock minus ours, learned from a refused request; under lock */
-    struct { char *host, *region; } learned[AWS_MAX_LEARNED_REGIONS]; /* under lock */
+    struct { char *host, *region; } learned[FZ_MAX_LEARNED_REGIONS]; /* under lock */
     size_t n_learned;
 } aws_send_state;
 void aws_send_state_init(aws_send_state *st);

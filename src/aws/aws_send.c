@@ -61,7 +61,7 @@ static void learn_region(aws_session *s, const char *host, const char *region) {
     pthread_mutex_lock(&st->lock);
     size_t i = 0;
     while (i < st->n_learned && strcmp(st->learned[i].host, host)) i++;
-    if (i == AWS_MAX_LEARNED_REGIONS) { /* the newest of the others makes room */
+    if (i == FZ_MAX_LEARNED_REGIONS) { /* the newest of the others makes room */
         i = --st->n_learned;
         fz_free(st->learned[i].host);
         fz_free(st->learned[i].region);
@@ -178,9 +178,11 @@ static fz_status attempt(aws_send_run *run, const char *payload, aws_answer *out
     if (!rq->anonymous) n += sign(run, payload, h + n);
     const char *url = rq->query && rq->query[0] ? fz_arena_printf(run->arena, "%s://%s%s?%s", run->scheme, run->host, rq->path, rq->query)
                                                 : fz_arena_printf(run->arena, "%s://%s%s", run->scheme, run->host, rq->path);
+    int64_t stall = aws_session_stall_timeout_ms(run->session);
+    if (rq->stall_timeout_ms > stall) stall = rq->stall_timeout_ms;
     net_request nr = {.method = rq->method, .url = url, .headers = h, .n_headers = n, .body = rq->body, .tls = *aws_session_tls(run->session),
                       .proxy = aws_session_proxy(run->session), .connect_timeout_ms = aws_session_connect_timeout_ms(run->session),
-                      .stall_timeout_ms = aws_session_stall_timeout_ms(run->session), .timeout_ms = rq->timeout_ms, .max_answer = rq->max_answer, .into = rq->into,
+                      .stall_timeout_ms = stall, .timeout_ms = rq->timeout_ms, .max_answer = rq->max_answer, .into = rq->into,
                       .repeatable = rq->idempotent, .expect_continue = run->ask_first && rq->body.n > 0};
     out->attempts++;
     return net_exchange(&nr, &out->http, err);

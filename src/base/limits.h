@@ -1,6 +1,7 @@
 /* All ceilings, in one place. What reaches one is an error or a dead letter that names it, never a crash. */
 #ifndef FZ_LIMITS_H
 #define FZ_LIMITS_H
+#include <stddef.h>
 #define FZ_MAX_RECORD_SIZE (4u << 20)      /* default of source.max-record-size: larger records become dead letters without bytes */
 #define FZ_MAX_JSON_DEPTH 1000             /* as Jackson's StreamReadConstraints */
 #define FZ_MAX_SQL_DEPTH 500               /* nesting of SQL expressions and subqueries */
@@ -9,6 +10,10 @@
 #define FZ_MAX_METADATA_JSON (512u << 20)  /* bytes of a metadata.json that is read */
 #define FZ_MAX_TEXT (64u << 20)            /* bytes of one text that a function (REPEAT, LPAD, ...) makes */
 #define FZ_MAX_DURATION_MS 3155760000000ll /* 100 years: nanoseconds of it, added to a clock, fit 64 bits */
+#define FZ_MAX_HTTP_EXCHANGES 64           /* at the same time in the process; more wait */
+#define FZ_MAX_HTTP_HEADERS (256u << 10)   /* bytes of an answer's headers */
+#define FZ_MAX_HTTP_ANSWER ((size_t)64 << 20) /* bytes of an answer's body when the caller names no other ceiling */
+#define FZ_MAX_LEARNED_REGIONS 64          /* hosts whose region S3 had to tell us, per session */
 #define FZ_BATCH_ROWS 8192                 /* rows of a batch that sources aim at */
 #define FZ_MAX_AWS_FILE (1u << 20)         /* bytes of a profile, token or SSO cache file of AWS */
 #define FZ_MAX_AWS_SECTIONS 1000           /* sections of the profile files */

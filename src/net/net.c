@@ -98,7 +98,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *cx) {
     exchange *x = cx;
     fz_sv line = fz_sv_trim((fz_sv){p, size * n});
     x->header_bytes += size * n;
-    if (x->header_bytes > NET_MAX_HEADER_BYTES) {
+    if (x->header_bytes > FZ_MAX_HTTP_HEADERS) {
         x->too_large = true;
         return 0;
     }
@@ -110,11 +110,11 @@ static size_t on_header(char *p, size_t size, size_t n, void *cx) {
 static size_t on_write(char *p, size_t size, size_t n, void *cx) {
     exchange *x = cx;
     net_answer *o = x->out;
-    size_t max = x->rq->max_answer ? x->rq->max_answer : NET_DEFAULT_ANSWER, bytes = size * n;
+    size_t max = x->rq->max_answer ? x->rq->max_answer : FZ_MAX_HTTP_ANSWER, bytes = size * n;
     bool into = x->rq->into && o->status / 100 == 2;
     if (bytes > max - (into ? o->n_into : o->body.len)) {
         /* An error's text that would not fit where a small range was expected is worth having all the same. */
-        if (into || !x->rq->into || o->body.len + bytes > NET_DEFAULT_ANSWER) {
+        if (into || !x->rq->into || o->body.len + bytes > FZ_MAX_HTTP_ANSWER) {
             x->too_large = true;
             return 0;
         }
@@ -216,11 +216,11 @@ static void set_up(CURL *c, const net_request *rq, exchange *x, char *text) {
 
 static fz_status judge(exchange *x, CURL *c, CURLcode rc, const char *where, const char *scheme, const char *text, fz_error *err) {
     const net_request *rq = x->rq;
-    if (x->too_large && x->header_bytes > NET_MAX_HEADER_BYTES)
-        return fz_fail(err, FZ_FATAL, "net.too-large", "%s: the answer's headers are longer than %u bytes", where, NET_MAX_HEADER_BYTES);
+    if (x->too_large && x->header_bytes > FZ_MAX_HTTP_HEADERS)
+        return fz_fail(err, FZ_FATAL, "net.too-large", "%s: the answer's headers are longer than %u bytes", where, FZ_MAX_HTTP_HEADERS);
     if (x->too_large)
         return fz_fail(err, FZ_FATAL, "net.too-large", "%s: the answer (status %d) is longer than the %zu bytes that are taken", where, x->out->status,
-                       rq->max_answer ? rq->max_answer : NET_DEFAULT_ANSWER);
+                       rq->max_answer ? rq->max_answer : FZ_MAX_HTTP_ANSWER);
     if (x->body_gone)
         return fz_fail(err, FZ_FATAL, "net.body", "%s: the file to send cannot be read: %s", where, x->body_errno ? strerror(x->body_errno) : "it is shorter than it was");
     if (rc == CURLE_OK) return FZ_OK;

@@ -6,12 +6,9 @@
 #include <openssl/types.h>
 #include <signal.h>
 
-#define NET_MAX_HANDLES 64              /* exchanges at the same time; more wait for a handle */
 #define NET_MAX_IDLE 16                 /* handles that are kept with their connections */
 #define NET_CONNECTIONS_PER_HANDLE 4L
 #define NET_IDLE_CONNECTION_S 30L       /* older ones are not used again: servers close them about then */
-#define NET_MAX_HEADER_BYTES (256u << 10)
-#define NET_DEFAULT_ANSWER ((size_t)64 << 20)
 #define NET_DEFAULT_CONNECT_MS 10000
 #define NET_DEFAULT_STALL_MS 30000
 

@@ -2,7 +2,7 @@
  *
  * Invariants
  *  1. A handle belongs to one thread between take and give.
- *  2. At most NET_MAX_HANDLES are in use, at most NET_MAX_IDLE are kept unused.
+ *  2. At most FZ_MAX_HTTP_EXCHANGES are in use, at most NET_MAX_IDLE are kept unused.
  *  3. A handle serves one server with one set of certificates all its life: its connections cannot be taken for another's.
  * Handles are not shared through CURLSH: its connection cache is not safe between threads.
  */
@@ -37,7 +37,7 @@ uint64_t net_pool_key(const net_url *u, const net_tls *tls) {
 CURL *net_pool_take(uint64_t key) {
     pthread_once(&once, init_once);
     pthread_mutex_lock(&lock);
-    while (n_busy >= NET_MAX_HANDLES) pthread_cond_wait(&returned, &lock);
+    while (n_busy >= FZ_MAX_HTTP_EXCHANGES) pthread_cond_wait(&returned, &lock);
     n_busy++;
     size_t best = n_idle;
     for (size_t i = 0; i < n_idle; i++) /* the youngest: its connection lives */

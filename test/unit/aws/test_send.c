@@ -484,7 +484,7 @@ static void test_learned_regions_bounded(void **state) {
     (void)state;
     BEGIN({.status = 200});
     static const http_reply told = {.status = 301, .headers = "x-amz-bucket-region: ap-south-1\r\n"};
-    for (int i = 0; i < AWS_MAX_LEARNED_REGIONS + 5; i++) { /* each server is another host:port */
+    for (int i = 0; i < FZ_MAX_LEARNED_REGIONS + 5; i++) { /* each server is another host:port */
         http_fake *one = http_fake_start((http_reply[]){told, {.status = 200}}, 2);
         aws_provider *p = aws_provider_static("AK", SECRET, NULL, "test");
         aws_request rq = {.service = "s3", .method = "GET", .endpoint = http_fake_url(one), .path = "/", .provider = p};
@@ -494,7 +494,7 @@ static void test_learned_regions_bounded(void **state) {
         aws_provider_unref(p);
         http_fake_stop(one);
     }
-    assert_int_equal(aws_session_send_state(the_session)->n_learned, AWS_MAX_LEARNED_REGIONS);
+    assert_int_equal(aws_session_send_state(the_session)->n_learned, FZ_MAX_LEARNED_REGIONS);
     end_all();
 }
 
