@@ -669,6 +669,38 @@ static void test_xml(void **state) {
     fz_arena_free(a);
 }
 
+/* Answers with bytes changed, lost and doubled: read without harm. */
+static void test_damaged_answers(void **state) {
+    (void)state;
+    static const char *const seeds[] = {"<?xml version=\"1.0\"?><Error><Code>A&amp;B</Code><Message><![CDATA[x]]>&#x1F600;</Message><Region>r</Region><RequestId/></Error>",
+                                        "{\"__type\":\"a.b#C:d\",\"message\":\"m\",\"error\":{\"type\":\"T\",\"message\":null}}"};
+    uint32_t r = 12345;
+    for (int i = 0; i < 20000; i++) {
+        aws_answer an = {.http = {.status = 400, .arena = fz_arena_new()}};
+        fz_buf_reserve(&an.http.body, 1024);
+        fz_buf_puts(&an.http.body, seeds[i & 1]);
+        for (int k = 0; k < 1 + i % 4; k++) {
+            r = r * 1664525 + 1013904223;
+            size_t at = (r >> 8) % an.http.body.len;
+            if (r & 0x80000000) an.http.body.data[at] = (uint8_t)"<>&;#x:/![]{}\"\\ \0\xff"[(r >> 3) % 19];
+            else if (an.http.body.len > 8 && (r & 64)) an.http.body.len = at + 1;
+            else fz_buf_append(&an.http.body, an.http.body.data + at / 2, at - at / 2 < 64 ? at - at / 2 : 64);
+        }
+        fz_buf exact = {0}; /* no byte behind its NUL, so that reading on is seen */
+        exact.data = fz_malloc(an.http.body.len + 1);
+        memcpy(exact.data, an.http.body.data, an.http.body.len);
+        exact.data[an.http.body.len] = 0;
+        exact.len = an.http.body.len;
+        exact.cap = exact.len + 1;
+        fz_buf_free(&an.http.body);
+        an.http.body = exact;
+        aws_error_parse(&an);
+        assert_true(strlen(an.error_code) < sizeof an.error_code && strlen(an.error_message) < sizeof an.error_message);
+        assert_null(strpbrk(an.error_message, "\r\n"));
+        aws_answer_free(&an);
+    }
+}
+
 static void *many(void *cx) {
     (void)cx;
     size_t bad = 0;
@@ -716,6 +748,6 @@ int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, home_down)
     const struct CMUnitTest tests[] = {T(test_ok), T(test_body_of_file), T(test_throttled), T(test_unknown), T(test_lost_refusal), T(test_maybe_applied), T(test_not_connected), T(test_errors), T(test_expired),
                                        T(test_unknown_keys), T(test_skew), T(test_region), T(test_hosts), T(test_learned_regions_bounded), T(test_error_in_200), T(test_secrets), T(test_anonymous),
-                                       T(test_backoff), T(test_json_call), T(test_caller_identity), T(test_xml), T(test_threads)};
+                                       T(test_backoff), T(test_json_call), T(test_caller_identity), T(test_xml), T(test_damaged_answers), T(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
