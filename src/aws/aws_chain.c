@@ -41,6 +41,8 @@ static fz_status none(const chain *c, fz_buf *said, fz_error *err) {
     fz_fail(err, FZ_USER, "aws.no-credentials", "no AWS credentials were found");
     fz_detail(err, "%s", fz_buf_cstr(said));
     const char *profile = c->settings->profile;
+    if (strstr(err ? err->detail : "", "IMDS: no answer within"))
+        return fz_hint(err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run 'aws configure' for profile '%s'; on an instance with a role, from within a container: the hop limit of its metadata service must be 2", profile);
     return fz_hint(err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run 'aws configure' for profile '%s', or give the instance, task or pod a role", profile);
 }
 
@@ -79,6 +81,7 @@ static fz_status ask(chain *c, const link *l, fz_arena *a, aws_credentials *out,
     aws_ask q = {c->settings, a, &one};
     fz_status rc = l->ask(&q, out, there, err);
     if (rc == FZ_OK && !*there && c->found) rc = fz_fail(err, FZ_RETRY, "aws.credentials-unavailable", "%s: %s", l->name, fz_buf_cstr(&one));
+    if (rc == FZ_USER && c->found && err && strcmp(err->code, "aws.profile-file") == 0) rc = err->cls = FZ_RETRY; /* it was whole once: somebody is writing it */
     if (l->ask == aws_link_imds && (rc != FZ_OK || *there)) {
         rc = outlive(c, rc, a, out, err);
         *there = rc == FZ_OK;

@@ -136,6 +136,10 @@ static fz_status resolve(resolver *r, const char *profile, aws_credentials *out,
     if (role && file) return with_web_identity(r, profile, file, out);
     if (has_sso(r, profile)) return aws_sso_credentials(r->settings, r->p, profile, r->q->a, out, r->err);
     if (role) return assume(r, profile, out);
+    if (get(r, profile, "login_session") && !process && !get(r, profile, "aws_access_key_id")) {
+        wrong(r, profile, "login_session (of 'aws login') is not supported");
+        return fz_hint(r->err, "in another profile: credential_process = aws configure export-credentials --profile %.60s --format process", profile);
+    }
     if (process) return aws_process_credentials(r->settings, process, fz_arena_printf(r->q->a, "credential_process of profile '%s'", profile), r->q->a, out, r->err);
     *there = false;
     return static_keys(r, profile, out, there);

@@ -64,8 +64,49 @@ static void none_lists_each_link(void **state) {
     fz_arena_free(a);
 }
 
+/* Tools write new temporary keys into the file; a service that refuses the old ones makes us look again. */
+static void the_file_is_read_again(void **state) {
+    (void)state;
+    home_file(".aws/credentials", "[default]\naws_access_key_id = ASIAOLD\naws_secret_access_key = x\naws_session_token = t\n");
+    aws_session *s = session();
+    fz_arena *a = fz_arena_new();
+    aws_credentials c;
+    get(s, a, &c);
+    assert_string_equal(c.access_key, "ASIAOLD");
+    home_file(".aws/credentials", "[default]\naws_access_key_id = ASIANEW\naws_secret_access_key = x\naws_session_token = t\n");
+    get(s, a, &c);
+    assert_string_equal(c.access_key, "ASIAOLD");
+    aws_provider_expired(aws_session_provider(s), c.generation);
+    home_file(".aws/credentials", "[default]\naws_access_key_id"); /* half written */
+    fz_error err = {0};
+    assert_int_equal(aws_provider_get(aws_session_provider(s), a, &c, &err), FZ_RETRY);
+    assert_string_equal(err.code, "aws.profile-file");
+    home_file(".aws/credentials", "");
+    assert_int_equal(aws_provider_get(aws_session_provider(s), a, &c, &err), FZ_RETRY); /* it had some: it may have again */
+    assert_string_equal(err.code, "aws.credentials-unavailable");
+    home_file(".aws/credentials", "[default]\naws_access_key_id = ASIANEW\naws_secret_access_key = x\naws_session_token = t\n");
+    get(s, a, &c);
+    assert_string_equal(c.access_key, "ASIANEW");
+    aws_session_unref(s);
+    fz_arena_free(a);
+}
+
+static void a_login_session_is_refused(void **state) {
+    (void)state;
+    home_file(".aws/config", "[default]\nlogin_session = arn:aws:iam::1:user/u\nregion = us-east-1\n");
+    aws_session *s = session();
+    fz_arena *a = fz_arena_new();
+    aws_credentials c;
+    fz_error err = {0};
+    assert_int_equal(aws_provider_get(aws_session_provider(s), a, &c, &err), FZ_USER);
+    assert_string_equal(err.message, "profile 'default': login_session (of 'aws login') is not supported");
+    aws_session_unref(s);
+    fz_arena_free(a);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, home_up, home_down)
 int main(void) {
-    const struct CMUnitTest tests[] = {T(environment), T(profile_static), T(none_lists_each_link)};
+    fz_log_set_level(FZ_LOG_OFF);
+    const struct CMUnitTest tests[] = {T(environment), T(profile_static), T(none_lists_each_link), T(the_file_is_read_again), T(a_login_session_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

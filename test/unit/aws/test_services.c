@@ -199,6 +199,7 @@ static void imds_that_is_silent(void **state) {
     assert_int_equal(bind(fd, (struct sockaddr *)&addr, n) | listen(fd, 8) | getsockname(fd, (struct sockaddr *)&addr, &n), 0);
     imds_at(fz_arena_printf(a, "http://127.0.0.1:%d", ntohs(addr.sin_port)));
     refused_now(FZ_USER, "aws.no-credentials", "; IMDS: no answer within 1 s");
+    refused_now(FZ_USER, "aws.no-credentials", "the hop limit of its metadata service must be 2");
     const char *region;
     fz_error err = {0};
     aws_session *s = session();
