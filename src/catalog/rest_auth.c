@@ -305,6 +305,31 @@ static fz_status bearer(rest *r, rest_auth *au, fz_arena *a, const char **token,
     return rc;
 }
 
+fz_status rest_auth_exchange(rest *r, const char *subject, const char *subject_type, fz_arena *a, const char **token, fz_error *err) {
+    rest_auth *au = r->auth;
+    const char *actor = NULL;
+    uint64_t mark;
+    json_t *o = NULL;
+    *token = NULL;
+    if (!au->bearer) return FZ_OK;
+    FZ_TRY(bearer(r, au, a, &actor, &mark, err));
+    fz_buf form = {0};
+    form_put(&form, "grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
+    form_put(&form, "scope", au->scope);
+    form_put(&form, "subject_token", subject);
+    form_put(&form, "subject_token_type", subject_type);
+    form_put(&form, "actor_token", actor);
+    form_put(&form, "actor_token_type", actor ? ACCESS_TOKEN_TYPE : NULL);
+    fz_status rc = rest_post_form(r, au->server, &form, actor ? fz_arena_printf(a, "Bearer %s", actor) : NULL, &o, err);
+    const char *got = json_string_value(json_object_get(o, "access_token"));
+    if (rc == FZ_OK && (!got || strpbrk(got, "\r\n"))) rc = fz_fail(err, FZ_USER, "catalog.rest-login", "catalog '%s': the token endpoint's answer has no access_token", r->name);
+    if (rc == FZ_OK) *token = fz_arena_strdup(a, got);
+    json_decref(o);
+    explicit_bzero(form.data, form.len);
+    fz_buf_free(&form);
+    return rc;
+}
+
 /* ---- signatures ---- */
 
 static fz_status sign(rest *r, const rest_outgoing *o, fz_arena *a, rest_headers *h, uint64_t *mark, fz_error *err) {

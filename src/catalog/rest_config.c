@@ -76,13 +76,21 @@ size_t rest_store_options(const fz_pair *v, size_t n, bool by_server, fz_pair *o
     return k;
 }
 
+const char *rest_text(fz_arena *a, const json_t *value) {
+    if (json_is_string(value)) return fz_arena_strdup(a, json_string_value(value));
+    if (json_is_boolean(value)) return json_is_true(value) ? "true" : "false";
+    return json_is_integer(value) ? fz_arena_printf(a, "%lld", (long long)json_integer_value(value)) : NULL;
+}
+
 fz_pair *rest_pairs(fz_arena *a, const json_t *object, size_t *n) {
     fz_pair *v = FZ_ANEWN(a, fz_pair, json_object_size(object) + 1);
     const char *key;
     json_t *value;
     *n = 0;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
-        if (json_is_string(value)) v[(*n)++] = (fz_pair){.key = fz_arena_strdup(a, key), .value = fz_arena_strdup(a, json_string_value(value))};
+    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+        const char *text = rest_text(a, value);
+        if (text) v[(*n)++] = (fz_pair){.key = fz_arena_strdup(a, key), .value = text};
+    }
     return v;
 }
 

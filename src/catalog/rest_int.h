@@ -61,7 +61,9 @@ bool rest_offers(const rest *r, rest_endpoint e);
 fz_status rest_must_offer(const rest *r, rest_endpoint e, fz_error *err) FZ_MUST_USE; /* USER "catalog.rest-endpoint" */
 /* Those of v that a store or an AWS client honours, into out, which has room. Returns how many. by_server: they came with a table. */
 size_t rest_store_options(const fz_pair *v, size_t n, bool by_server, fz_pair *out);
-/* Strings of a JSON object as pairs in a (other values are left out). */
+/* A string, and what some servers write without quotes (a boolean, a whole number); in a. NULL: anything else. */
+const char *rest_text(fz_arena *a, const json_t *value);
+/* Such members of a JSON object as pairs in a (others are left out). */
 fz_pair *rest_pairs(fz_arena *a, const json_t *object, size_t *n);
 /* Paths, in a: "/v1/<prefix>/namespaces", with the namespace, with the table (both may be missing) and a tail ("/properties"). */
 const char *rest_path(const rest *r, fz_arena *a, const cat_namespace *ns, const char *table, const char *tail);
@@ -85,6 +87,8 @@ typedef struct rest_outgoing { const char *method, *url; const void *body; size_
 fz_status rest_auth_add(rest *r, const rest_outgoing *o, fz_arena *a, rest_headers *h, uint64_t *mark, fz_error *err) FZ_MUST_USE;
 /* The server has refused them (401, 419, or an AWS error). true: another try with new ones is worth it. */
 bool rest_auth_renew(rest *r, const rest_answer *answer, uint64_t mark);
+/* Changes a token that came with a table (RFC 8693, the catalog's own as actor) for one to use with its requests; in a. USER and RETRY as rest_post_form. */
+fz_status rest_auth_exchange(rest *r, const char *subject, const char *subject_type, fz_arena *a, const char **token, fz_error *err) FZ_MUST_USE;
 /* Every secret that this login knows becomes asterisks. */
 void rest_auth_redact(rest_auth *au, char *text);
 void rest_hide(char *text, const char *secret); /* the same for one; those of less than four bytes stay */

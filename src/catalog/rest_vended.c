@@ -34,6 +34,7 @@ struct rest_table_state {
     rest_table_state *next;
     char *key;               /* levels and name, joined by 0x1f */
     char *token;             /* or NULL */
+    char *subject;           /* what token was exchanged for, or NULL */
     fio *io;                 /* NULL: the catalog's own */
     vended *v;               /* or NULL */
     char *settings;          /* what io was made of */
@@ -79,7 +80,7 @@ static const json_t *keys_of(const json_t *result, const char *location) {
 
 static void take_keys(vended *v, const json_t *keys) {
     const char *token = text(keys, "s3.session-token"), *ends = text(keys, "s3.session-token-expires-at-ms");
-    int64_t ms = 0;
+    int64_t ms = json_integer_value(json_object_get(keys, "s3.session-token-expires-at-ms"));
     if (ends && !fz_parse_i64(fz_sv_of(ends), &ms)) ms = 0;
     pthread_mutex_lock(&v->lock);
     bool same = v->access_key && strcmp(v->access_key, text(keys, "s3.access-key-id")) == 0 && v->expires_ms == ms && (!token || (v->token && strcmp(v->token, token) == 0));
@@ -209,6 +210,7 @@ void rest_tables_free(rest *r) {
         next = s->next;
         state_clear(s);
         fz_free(s->token);
+        fz_free(s->subject);
         fz_free(s->key);
         fz_free(s);
     }
@@ -227,7 +229,8 @@ void rest_table_token_drop(rest *r, const char *token) {
     for (rest_table_state *s = r->tables; s; s = s->next) {
         if (!s->token || strcmp(s->token, token) != 0) continue;
         fz_free(s->token);
-        s->token = NULL;
+        fz_free(s->subject);
+        s->token = s->subject = NULL;
     }
     pthread_mutex_unlock(&r->lock);
 }
@@ -292,17 +295,41 @@ static fz_status renew_store(rest *r, rest_table_state *s, const cat_ident *id, 
     return FZ_OK;
 }
 
+/* The token for requests about the table: the one in its config, or what the other token in there is good for (Java's order of preference). */
+static fz_status token_of(rest *r, const cat_ident *id, const json_t *config, fz_arena *a, const char **token, const char **subject, fz_error *err) {
+    static const char *const types[] = {"urn:ietf:params:oauth:token-type:id_token", "urn:ietf:params:oauth:token-type:access_token", "urn:ietf:params:oauth:token-type:jwt",
+                                        "urn:ietf:params:oauth:token-type:saml2", "urn:ietf:params:oauth:token-type:saml1"};
+    const char *type = NULL;
+    *token = text(config, "token");
+    *subject = NULL;
+    for (size_t i = 0; !*token && !type && i < sizeof types / sizeof *types; i++)
+        if ((*subject = text(config, types[i]))) type = types[i];
+    if (*token && (!**token || strpbrk(*token, "\r\n"))) *token = NULL;
+    if (!type) return FZ_OK;
+    pthread_mutex_lock(&r->lock);
+    const rest_table_state *s = state_of(r, id, false);
+    if (s && s->token && s->subject && strcmp(s->subject, *subject) == 0) *token = fz_arena_strdup(a, s->token);
+    pthread_mutex_unlock(&r->lock);
+    return *token ? FZ_OK : rest_auth_exchange(r, *subject, type, a, token, err);
+}
+
 fz_status rest_table_store(rest *r, const cat_ident *id, const json_t *result, const char *location, fio **io, fz_error *err) {
     const json_t *config = json_object_get(result, "config"), *keys = keys_of(result, location);
-    const char *token = text(config, "token");
+    const char *token, *subject;
     fz_arena *a = fz_arena_new();
-    pthread_mutex_lock(&r->lock);
-    rest_table_state *s = state_of(r, id, true);
-    fz_free(s->token);
-    s->token = token && *token && !strpbrk(token, "\r\n") ? fz_strdup(token) : NULL;
-    fz_status rc = renew_store(r, s, id, config, keys, location, a, err);
-    *io = rc == FZ_OK ? fio_ref(s->io ? s->io : r->io) : NULL;
-    pthread_mutex_unlock(&r->lock);
+    *io = NULL;
+    fz_status rc = token_of(r, id, config, a, &token, &subject, err);
+    if (rc == FZ_OK) {
+        pthread_mutex_lock(&r->lock);
+        rest_table_state *s = state_of(r, id, true);
+        fz_free(s->token);
+        fz_free(s->subject);
+        s->token = token ? fz_strdup(token) : NULL;
+        s->subject = token && subject ? fz_strdup(subject) : NULL;
+        rc = renew_store(r, s, id, config, keys, location, a, err);
+        if (rc == FZ_OK) *io = fio_ref(s->io ? s->io : r->io);
+        pthread_mutex_unlock(&r->lock);
+    }
     fz_arena_free(a);
     return rc;
 }

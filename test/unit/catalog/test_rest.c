@@ -55,6 +55,17 @@ static void config_refused(void **state) {
     finish();
 }
 
+/* Nobody there: nothing was sent, so that even a creation may be tried again, for a while. */
+static void nobody(void **state) {
+    (void)state;
+    START(PLAIN);
+    cat_catalog *c = rest_opened(WITH(P("rest.client.connection-timeout-ms", "300"), P("rest.client.max-retries", "3")));
+    finish();
+    FAILS(cat_create_namespace(c, ns1("db"), NULL, 0, &err), FZ_RETRY, "net.connect");
+    assert_true(slept > 0);
+    cat_close(c);
+}
+
 /* The options of one kind are idle in another: warned of, and not checked. */
 static void ignored_options(void **state) {
     (void)state;
@@ -192,6 +203,34 @@ static void load(void **state) {
     FAILS(cat_table_exists(c, &id, &there, &err), FZ_USER, "catalog.rest-forbidden");
     cat_close(c);
     finish();
+    ice_metadata_free(m);
+}
+
+/* An answer that breaks off anywhere, in memory that ends there: an error, never a table. */
+static void broken_off(void **state) {
+    (void)state;
+    const rest r = {.name = "lake"};
+    ice_metadata *m = small_metadata("s3://b/x\\\"{", NULL, 0);
+    http_reply whole = table_answer(m, "s3://b/x/metadata/1.metadata.json", ", \"config\": {\"a\\\\\": \"}]\\\"\"}");
+    rest_result out;
+    size_t n = strlen(whole.body);
+    for (size_t i = 0; i <= n; i++) {
+        rest_answer a = {.http = {.status = 200, .body = {fz_malloc(i + 1), i, i}}};
+        a.http.body.data = fz_realloc(a.http.body.data, i ? i : 1);
+        memcpy(a.http.body.data, whole.body, i);
+        if (i < n) FAILS(rest_result_parse(&r, &a, &out, &err), FZ_RETRY, "catalog.rest-answer");
+        else {
+            OK(rest_result_parse(&r, &a, &out, &err));
+            assert_memory_equal(out.metadata, "{\"", 2);
+            assert_string_equal(json_string_value(json_object_get(json_object_get(out.rest, "config"), "a\\")), "}]\"");
+            ice_metadata *again;
+            OK(ice_metadata_parse(out.metadata, out.n_metadata, &again, &err));
+            assert_string_equal(again->location, "s3://b/x\\\"{");
+            ice_metadata_free(again);
+            json_decref(out.rest);
+        }
+        fz_buf_free(&a.http.body);
+    }
     ice_metadata_free(m);
 }
 
@@ -412,11 +451,11 @@ static void commit_request(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(config, rest_setup, teardown), cmocka_unit_test_setup_teardown(config_refused, rest_setup, teardown),
+        cmocka_unit_test_setup_teardown(config, rest_setup, teardown), cmocka_unit_test_setup_teardown(config_refused, rest_setup, teardown), cmocka_unit_test_setup_teardown(nobody, rest_setup, teardown),
         cmocka_unit_test_setup_teardown(ignored_options, rest_setup, teardown), cmocka_unit_test_setup_teardown(endpoints, rest_setup, teardown),
         cmocka_unit_test_setup_teardown(namespaces, rest_setup, teardown), cmocka_unit_test_setup_teardown(namespace_outcomes, rest_setup, teardown),
         cmocka_unit_test_setup_teardown(lists, rest_setup, teardown), cmocka_unit_test_setup_teardown(load, rest_setup, teardown),
-        cmocka_unit_test_setup_teardown(drop, rest_setup, teardown), cmocka_unit_test_setup_teardown(create, rest_setup, teardown),
+        cmocka_unit_test_setup_teardown(drop, rest_setup, teardown), cmocka_unit_test_setup_teardown(broken_off, rest_setup, teardown), cmocka_unit_test_setup_teardown(create, rest_setup, teardown),
         cmocka_unit_test_setup_teardown(create_unknown, rest_setup, teardown), cmocka_unit_test_setup_teardown(commits, rest_setup, teardown),
         cmocka_unit_test_setup_teardown(commit_request, rest_setup, teardown),
     };

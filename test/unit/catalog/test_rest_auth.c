@@ -164,6 +164,29 @@ static void table_token(void **state) {
     ice_metadata_free(after);
 }
 
+/* A token of another type is exchanged first, once. */
+static void table_token_exchanged(void **state) {
+    (void)state;
+    cat_ident id = ident("db", "t");
+    ice_metadata *m = small_metadata("s3://b/x", NULL, 0);
+    http_reply answer = table_answer(m, "s3://b/x/metadata/1.metadata.json", ", \"config\": {\"urn:ietf:params:oauth:token-type:jwt\": \"the-jwt\"}");
+    START(PLAIN, {"GET " NS "/db/tables/t", answer}, {"POST /v1/oauth/tokens", TOKEN("tok-table", "")}, {"GET " NS "/db/tables/t", answer}, {"GET " NS "/db/tables/t?snapshots=refs", answer},
+          {"DELETE " NS "/db/tables/t", {.status = 204}});
+    cat_catalog *c = rest_opened(WITH(P("token", "tok-one")));
+    cat_table *t;
+    for (int i = 0; i < 2; i++) {
+        OK(cat_load_table(c, &id, &t, &err));
+        cat_table_free(t);
+    }
+    assert_non_null(strstr(seen(2)->body, "&subject_token=the-jwt&subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Ajwt&actor_token=tok-one&actor_token_type="));
+    assert_string_equal(header(2, "Authorization"), "Bearer tok-one");
+    OK(cat_drop_table(c, &id, false, &err));
+    assert_string_equal(header(5, "Authorization"), "Bearer tok-table");
+    cat_close(c);
+    finish();
+    ice_metadata_free(m);
+}
+
 static void basic(void **state) {
     (void)state;
     START(PLAIN, {"GET " NS "/db", {.status = 403, .body = ERROR_BODY("ForbiddenException", "Basic dTpwdzEyMw== has no rights, nor has pw123")}});
@@ -314,6 +337,60 @@ static void vended_elsewhere(void **state) {
     ice_metadata_free(m);
 }
 
+/* ---- threads ---- */
+
+typedef struct crowd { int issued, used; const char *table; } crowd;
+
+/* A token is good for 40 requests of all, and the one before it goes on for as long. */
+static void crowd_answer(void *cx, const http_seen *rq, size_t i, http_reply *out) {
+    (void)i;
+    static char body[128];
+    crowd *k = cx;
+    char given[64] = "";
+    if (strcmp(rq->target, "/v1/oauth/tokens") == 0) {
+        snprintf(body, sizeof body, "{\"access_token\": \"tok-%d\", \"expires_in\": 3600}", ++k->issued);
+        k->used = 0;
+        *out = (http_reply){.body = body};
+        return;
+    }
+    int n = http_fake_header(rq, "Authorization", given, sizeof given) && strncmp(given, "Bearer tok-", 11) == 0 ? (int)strtol(given + 11, NULL, 10) : 0;
+    bool good = n == k->issued ? ++k->used <= 40 : n == k->issued - 1;
+    *out = good ? (http_reply){.body = strstr(rq->target, "/tables/") ? k->table : "{}"} : (http_reply){.status = 401};
+}
+
+static void *crowd_member(void *cx) {
+    fz_error own;
+    cat_namespace ns = {1, (const char *[]){"db"}};
+    cat_ident id = {ns, "t"};
+    for (int i = 0; i < 40; i++) {
+        cat_table *t;
+        if (cat_load_table(cx, &id, &t, &own) != FZ_OK) return fz_strdup(own.message);
+        cat_table_free(t);
+    }
+    return NULL;
+}
+
+/* Many at once, while tokens are refused and credentials change. */
+static void threads(void **state) {
+    (void)state;
+    ice_metadata *m = small_metadata("s3://bucket/wh/t", NULL, 0);
+    crowd k = {.table = table_answer(m, "s3://bucket/wh/t/metadata/1.metadata.json", ", \"config\": {\"client.region\": \"eu-west-1\", " KEYS("AKONE", "1800003600000") "}").body};
+    sc = (script){.f = http_fake_start(NULL, 0)};
+    http_fake_handle(sc.f, crowd_answer, &k);
+    cat_catalog *c = rest_opened(WITH(P("credential", "a:bcde")));
+    pthread_t t[6];
+    for (int i = 0; i < 6; i++) pthread_create(&t[i], NULL, crowd_member, c);
+    for (int i = 0; i < 6; i++) {
+        void *why;
+        pthread_join(t[i], &why);
+        if (why) fail_msg("%s", (char *)why);
+    }
+    cat_close(c);
+    http_fake_stop(sc.f);
+    assert_true(k.issued >= 5 && k.issued <= 12); /* one new token a refusal, not one a thread */
+    ice_metadata_free(m);
+}
+
 int main(void) {
     setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
     setenv("AWS_CONFIG_FILE", "/nonexistent", 1);
@@ -322,9 +399,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(client_credentials, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(renewal_fails, rest_setup, auth_teardown),
         cmocka_unit_test_setup_teardown(refused_token, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(login_fails, rest_setup, auth_teardown),
         cmocka_unit_test_setup_teardown(token_alone, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(table_token, rest_setup, auth_teardown),
+        cmocka_unit_test_setup_teardown(table_token_exchanged, rest_setup, auth_teardown),
         cmocka_unit_test_setup_teardown(basic, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(sigv4, rest_setup, auth_teardown),
         cmocka_unit_test_setup_teardown(sigv4_clock, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(vended, rest_setup, auth_teardown),
         cmocka_unit_test_setup_teardown(vended_endpoint, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(vended_elsewhere, rest_setup, auth_teardown),
+        cmocka_unit_test_setup_teardown(threads, rest_setup, auth_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
