@@ -15,12 +15,15 @@ typedef struct doc_scope {
 static const char *opt(const doc_catalog *c, const char *key) { return fz_pair_get(c->need->options, c->need->n_options, key); }
 static bool on_s3(const char *location) { return location && location[0] == 's' && location[1] == '3'; }
 
+/* Nothing of AWS but S3 is used. */
+static bool only_store(const doc_catalog *c) { return strcmp(c->kind, "glue") != 0 && strcmp(c->kind, "s3tables") != 0 && strcmp(c->kind, "rest") != 0; }
+
 /* Options that decide who and where we are. */
 static const char *scope_key(doctor *d, const doc_catalog *c) {
     fz_buf b = {0};
     for (size_t i = 0; i < c->need->n_options; i++) {
         const fz_pair *p = &c->need->options[i];
-        if (fz_starts(p->key, "client.") || strcmp(p->key, "s3.region") == 0) fz_buf_printf(&b, "%s=%s\n", p->key, p->value);
+        if (fz_starts(p->key, "client.") || strcmp(p->key, "s3.region") == 0 || strcmp(p->key, "s3.access-key-id") == 0) fz_buf_printf(&b, "%s=%s\n", p->key, p->value);
     }
     const char *key = fz_arena_strdup(d->a, fz_buf_cstr(&b));
     fz_buf_free(&b);
@@ -38,6 +41,11 @@ static void region_step(doctor *d, doc_scope *s, doc_catalog *c) {
     if (rc == FZ_OK) rc = aws_session_region(c->aws, &s->region_name, &source, &e);
     if (rc == FZ_OK) {
         doc_ok(d, s->region, "%s (%s)", s->region_name, source ? source : "?");
+        return;
+    }
+    if (only_store(c) && c->aws && opt(c, "s3.region")) {
+        s->region_name = opt(c, "s3.region");
+        doc_ok(d, s->region, "%s (option s3.region)", s->region_name);
         return;
     }
     if (!c->aws && !strstr(e.code, "region")) { /* the profile's file or an option is wrong */
@@ -214,6 +222,13 @@ static doc_scope *scope_of(doctor *d, doc_catalog *c, bool services_elsewhere) {
     d->scopes = s;
     region_step(d, s, c);
     if (s->credentials) return s; /* has failed already */
+    const char *own = only_store(c) ? opt(c, "s3.access-key-id") : NULL;
+    if (own) {
+        s->credentials = doc_begin(d, "doctor.credentials", c->need->name);
+        doc_asked(d, s->credentials, "the options of the store");
+        if (!doc_blocked(d, s->credentials, s->region)) doc_ok(d, s->credentials, "option s3.access-key-id, access key ****%s", strlen(own) > 4 ? own + strlen(own) - 4 : "");
+        return s;
+    }
     if (arn) role_steps(d, s, c, arn);
     else {
         s->credentials = doc_begin(d, "doctor.credentials", c->need->name);
@@ -307,4 +322,24 @@ void doc_aws_ground(doctor *d, doc_catalog *c) {
     const doc_step *for_catalog[] = {who, service}, *for_store[] = {who, store};
     if (glue || tables || rest) c->ground = first_bad(for_catalog, 2);
     c->store = store ? first_bad(for_store, 2) : NULL;
+}
+
+/* The store of directories that settings name. */
+void doc_settings_ground(doctor *d, doc_catalog *c) {
+    const conf *s = d->plan->settings;
+    fz_pair *v = FZ_ANEWN(d->a, fz_pair, 3);
+    size_t n = 0;
+    const char *region = conf_get(s, "s3.region") ? conf_get(s, "s3.region") : conf_get(s, "s3.endpoint.region");
+    const char *key = conf_get(s, "s3.access-key") ? conf_get(s, "s3.access-key") : conf_get(s, "s3.access.key");
+    if (region) v[n++] = (fz_pair){.key = "client.region", .value = region};
+    if (key) v[n++] = (fz_pair){.key = "s3.access-key-id", .value = key};
+    if (conf_get(s, "s3.endpoint")) v[n++] = (fz_pair){.key = "s3.endpoint", .value = conf_get(s, "s3.endpoint")};
+    ops_need_catalog *need = FZ_ANEW(d->a, ops_need_catalog);
+    *need = (ops_need_catalog){.name = "directories of the settings", .options = v, .n_options = n};
+    c->need = need;
+    c->kind = "settings";
+    doc_scope *x = scope_of(d, c, conf_get(s, "s3.endpoint") && !strstr(conf_get(s, "s3.endpoint"), "amazonaws.com"));
+    const doc_step *known[] = {x->region, x->credentials, x->role, x->identity, NULL};
+    const doc_step *who = first_bad(known, 4), *store = endpoint_step(d, c, "doctor.endpoint.s3", "s3", conf_get(s, "s3.endpoint"), first_bad(known, 1)), *both[] = {who, store};
+    c->store = first_bad(both, 2);
 }

@@ -85,6 +85,8 @@ typedef struct doc_table {
 void doc_catalogs(doctor *d);
 /* Region, credentials, identity, endpoints: all that a catalog of AWS (or one whose tables lie in S3) rests on; sets c->ground and c->store. */
 void doc_aws_ground(doctor *d, doc_catalog *c);
+/* The same for the store of directories that settings name: c->io is its store. */
+void doc_settings_ground(doctor *d, doc_catalog *c);
 /* The role exists; a step that was taken before is found again. region: where we are. */
 doc_step *doc_principal(doctor *d, aws_session *aws, const char *arn, const char *region);
 /* The analytics integration, by which Glue sees table buckets: before the catalog is opened, where the catalog needs it; sets c->ground. */

@@ -213,23 +213,25 @@ void doc_store_probe(doctor *d, fio *io, const char *location, const char *subje
 /* ---- directories of the settings ---- */
 
 /* One step for all four requests. */
-static void directory(doctor *d, const char *code, const char *location, fio *io, const fz_error *why) {
-    doc_step *s = doc_begin(d, code, location);
-    if (doc_blocked(d, s, NULL)) return;
+static void directory(doctor *d, const char *code, const char *location, doc_catalog *c, const fz_error *why) {
     const char *path = fio_local_path(location);
-    if (path || !strstr(location, "://")) {
+    bool far = !path && strstr(location, "://");
+    if (far && c->io && !c->need) doc_settings_ground(d, c);
+    doc_step *s = doc_begin(d, code, location);
+    if (doc_blocked(d, s, far ? c->store : NULL)) return;
+    if (!far) {
         local(d, s, path ? path : location);
         return;
     }
     doc_asked(d, s, "PutObject, GetObject, ListObjectsV2 and DeleteObject below %s", location);
-    if (!io) {
+    if (!c->io) {
         doc_fail_error(d, s, why);
         return;
     }
     doctor inner = *d; /* the probe's own steps stay out of the report: the first that fails speaks for all */
     inner.first = NULL;
     inner.last = &inner.first;
-    doc_store_probe(&inner, io, location, location, NULL);
+    doc_store_probe(&inner, c->io, location, location, NULL);
     for (const doc_step *i = inner.first; i; i = i->next)
         if (i->status == OPS_STEP_FAIL) {
             doc_fail(d, s, "%s: %s", i->asked, i->answer);
@@ -240,16 +242,16 @@ static void directory(doctor *d, const char *code, const char *location, fio *io
 }
 
 void doc_directories(doctor *d) {
-    const conf *c = d->plan->settings;
-    const char *checkpoint = conf_get(c, "execution.checkpointing.dir"), *savepoint = conf_get(c, "execution.checkpointing.savepoint-dir");
-    fio *io = NULL;
+    const conf *s = d->plan->settings;
+    const char *checkpoint = conf_get(s, "execution.checkpointing.dir"), *savepoint = conf_get(s, "execution.checkpointing.savepoint-dir");
+    doc_catalog c = {0};
     fz_error e = {0};
-    if (job_settings_store(c, &io, &e) != FZ_OK) io = NULL;
-    if (checkpoint && *checkpoint) directory(d, "doctor.checkpoint-dir", checkpoint, io, &e);
-    if (savepoint && *savepoint) directory(d, "doctor.savepoint-dir", savepoint, io, &e);
-    if (conf_is(c, "frazil.on-row-error", "dead-letter")) {
-        const char *letters = conf_get(c, "frazil.dead-letter.path");
-        directory(d, "doctor.dead-letters", letters && *letters ? letters : fz_arena_printf(d->a, "%s/dead-letter", conf_get(c, "frazil.state.dir")), io, &e);
+    if (job_settings_store(s, &c.io, &e) != FZ_OK) c.io = NULL;
+    if (checkpoint && *checkpoint) directory(d, "doctor.checkpoint-dir", checkpoint, &c, &e);
+    if (savepoint && *savepoint) directory(d, "doctor.savepoint-dir", savepoint, &c, &e);
+    if (conf_is(s, "frazil.on-row-error", "dead-letter")) {
+        const char *letters = conf_get(s, "frazil.dead-letter.path");
+        directory(d, "doctor.dead-letters", letters && *letters ? letters : fz_arena_printf(d->a, "%s/dead-letter", conf_get(s, "frazil.state.dir")), &c, &e);
     }
-    fio_unref(io);
+    fio_unref(c.io);
 }

@@ -404,10 +404,10 @@ def no_region():
 @case
 def profile_missing():
     w = World(tables=False)
-    r = w.doctor(config=False, env={"AWS_PROFILE": "home-awss"})
+    r = w.doctor(env={"AWS_PROFILE": "home-awss"})
     expect(r, "doctor.credentials", "home-awss", "home-aws")
     require(r.step("doctor.endpoint.glue")["status"] != "fail", str(r))
-    r = w.doctor(config=False, env={"AWS_SHARED_CREDENTIALS_FILE": f"{w.dir}/nowhere"})
+    r = w.doctor(env={"AWS_SHARED_CREDENTIALS_FILE": f"{w.dir}/nowhere"})
     expect(r, "doctor.credentials", "environment")
     w.close()
 
@@ -416,7 +416,7 @@ def profile_missing():
 def expired():
     w = World()
     w.front.rules.append(on("sts", "GetCallerIdentity", query_error(403, "ExpiredToken", "The security token included in the request is expired")))
-    expect(w.doctor(config=False), "doctor.identity", "ExpiredToken", "renew|sso login")
+    expect(w.doctor(), "doctor.identity", "ExpiredToken", "renew|sso login")
     w.close()
 
 
@@ -424,7 +424,7 @@ def expired():
 def wrong_secret():
     w = World()
     w.front.rules.append(on("sts", "GetCallerIdentity", query_error(403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided.")))
-    expect(w.doctor(config=False), "doctor.identity", "SignatureDoesNotMatch", "secret key")
+    expect(w.doctor(), "doctor.identity", "SignatureDoesNotMatch", "secret key")
     w.close()
 
 
@@ -433,7 +433,7 @@ def clock_off():
     """Said, and no failure: requests are signed with the service's time."""
     w = World()
     w.front.clock = -3600
-    r = w.doctor(config=False)
+    r = w.doctor()
     require(r.code == 0 and not r.of("fail") and [s["code"] for s in r.of("warn")] == ["doctor.clock"], str(r))
     require("ahead" in r.step("doctor.clock")["answer"], str(r))
     w.close()
@@ -463,7 +463,7 @@ def glue_unreachable():
 @case
 def s3_unreachable():
     w = World()
-    expect(w.doctor(config=False, env={"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{unused_port()}"}), "doctor.endpoint.s3", "net.connect")
+    expect(w.doctor(env={"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{unused_port()}"}), "doctor.endpoint.s3", "net.connect")
     w.close()
 
 
