@@ -469,6 +469,48 @@ static void test_no_version(void **state) {
     end();
 }
 
+/* Threads of one catalog, each of which commits over the others. */
+static void *commit_often(void *cx) {
+    for (int k = 0; k < 5;) {
+        fz_error e;
+        cat_table *t = NULL, *next = NULL;
+        if (cat_load_table(c, &id, &t, &e) != FZ_OK) return (void *)"load";
+        ice_changes ch = ice_changes_new();
+        char key[32];
+        snprintf(key, sizeof key, "%s-%d", (const char *)cx, k);
+        const fz_pair p = {.key = key, .value = "x"};
+        ice_update_set_properties(&ch, &p, 1);
+        fz_status rc = cat_commit(c, t, &ch, &next, &e);
+        ice_changes_free(&ch);
+        cat_table_free(t);
+        cat_table_free(next);
+        if (rc == FZ_OK) k++;
+        else if (rc != FZ_CONFLICT) return (void *)"commit";
+    }
+    return NULL;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    begin();
+    pthread_t threads[4];
+    static char names[4][4] = {"a", "b", "c", "d"};
+    cat_table *t;
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, commit_often, names[i]);
+    for (int i = 0; i < 4; i++) {
+        void *why;
+        pthread_join(threads[i], &why);
+        if (why) fail_msg("%s", (const char *)why);
+    }
+    OK(cat_load_table(c, &id, &t, &err));
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 5; k++) assert_string_equal(ice_property(t->metadata, fz_arena_printf(arena, "%s-%d", names[i], k), ""), "x");
+    assert_int_equal(t->metadata->n_metadata_log, 20); /* each on top of another */
+    assert_int_equal(files(), 21);                    /* and none left of those that lost */
+    cat_table_free(t);
+    end();
+}
+
 /* ---- creation ---- */
 
 static const char *created(void) { return str(json_object_get(json_object_get(request("CreateTable", count_ops("CreateTable") - 1), "TableInput"), "Parameters"), "metadata_location"); }
@@ -609,7 +651,7 @@ static void test_fault_points(void **state) {
 #define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {T(test_beside_java), T(test_columns), T(test_long_comment), T(test_life), T(test_properties), T(test_kept_unchanged), T(test_options), T(test_names),
-                                       T(test_no_warehouse), T(test_not_iceberg), T(test_commits), T(test_stale_base), T(test_read_back_fails), T(test_no_version), T(test_creation),
+                                       T(test_no_warehouse), T(test_not_iceberg), T(test_commits), T(test_stale_base), T(test_read_back_fails), T(test_no_version), T(test_threads), T(test_creation),
                                        T(test_drop), T(test_denied), T(test_reads_pass), T(test_fault_points)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
