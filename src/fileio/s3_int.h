@@ -5,6 +5,7 @@
  *   s3_object.c   get, head, put, put-if-absent                        s3_list.c     listings     s3_delete.c  deletes
  *   s3_pool.c     threads that upload                                  s3_upload.c   staged and multipart uploads
  *   s3_writer.c   streaming writes and batches                         s3_sweep.c    unfinished uploads of killed processes
+ *   s3_stage.c    the directory of staging files
  *
  * Invariants
  *  1. A key is its location without scheme, bucket and exactly one slash, byte for byte: "//", "..", "%" and "+" are characters like any other.
@@ -63,6 +64,8 @@ typedef struct s3_store {
     const char *base;         /* scheme://host[:port][/path] of the service; NULL: not asked yet */
     const char *region;
     bool custom;              /* base was configured, not derived from the region */
+    char *stage_dir;          /* this store's own in c.staging_dir; NULL: not made yet */
+    int stage_lock;
 } s3_store;
 /* Takes references to aws and provider (NULL: from the options, else the session's). */
 fz_status s3_store_new(const fz_pair *o, size_t n, aws_session *aws, aws_provider *provider, s3_store **out, fz_error *err) FZ_MUST_USE;
@@ -94,6 +97,7 @@ typedef struct s3_request {
     bool customer_key;              /* SSE-C headers go with it */
     bool once;                      /* not to be sent again after an unknown outcome */
     int max_attempts;               /* 0: the store's */
+    int64_t stall_timeout_ms;       /* 0: the session's */
     size_t max_answer;
     void *into;
 } s3_request;
@@ -155,6 +159,10 @@ void s3_pool_push(const s3_job *j, unsigned threads);
 unsigned s3_pool_withdraw(const void *cx);
 
 /* ---- staged uploads ---- */
+
+/* The directory of staging files, made at the first call, when those of dead processes are removed. */
+fz_status s3_stage_open(s3_store *s, const char **dir, fz_error *err) FZ_MUST_USE;
+void s3_stage_close(s3_store *s); /* removes it */
 
 typedef struct s3_upload s3_upload;
 s3_upload *s3_upload_new(s3_store *s, const char *location, uint64_t tag);

@@ -22,6 +22,7 @@ fz_status s3_store_new(const fz_pair *o, size_t n, aws_session *aws, aws_provide
 
 void s3_store_free(s3_store *s) {
     if (!s) return;
+    s3_stage_close(s);
     aws_provider_unref(s->provider);
     aws_session_unref(s->aws);
     pthread_mutex_destroy(&s->lock);
@@ -181,7 +182,7 @@ static fz_status ask(s3_store *s, const s3_request *rq, const s3_target *t, aws_
     aws_request r = {
         .service = "s3", .region = t->region, .provider = s->provider, .method = rq->method, .endpoint = t->endpoint, .path = t->path, .query = rq->query,
         .headers = rq->header, .n_headers = rq->n_headers, .body = rq->body, .payload_sha256 = rq->sha256, .idempotent = !rq->once, .anonymous = s->c.anonymous,
-        .max_attempts = rq->max_attempts ? rq->max_attempts : s->c.max_attempts, .timeout_ms = s->c.timeout_ms, .max_answer = rq->max_answer, .into = rq->into,
+        .max_attempts = rq->max_attempts ? rq->max_attempts : s->c.max_attempts, .timeout_ms = s->c.timeout_ms, .stall_timeout_ms = rq->stall_timeout_ms, .max_answer = rq->max_answer, .into = rq->into,
     };
     return aws_send(s->aws, &r, out, e);
 }

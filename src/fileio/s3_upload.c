@@ -19,12 +19,16 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define COMPLETE_BYTES_A_MS 20000       /* how slowly a store may put parts together without a byte of an answer: 20 MB/s (AWS sends blanks meanwhile) */
+#define AWAIT_OBJECT_NS 300000000000ll  /* 5 minutes */
+
 typedef enum { STAGED, QUEUED, STORED, FAILED } part_state;
 typedef struct part { char sha256[65]; char *etag; uint64_t n; part_state state; } part;
 
 struct s3_upload {
     s3_store *s;
-    char *location, *file;   /* file: the staging file */
+    char *location, *file;   /* file: the staging file; NULL: none yet */
+    uint64_t tag;            /* its name */
     bool made;               /* the staging file is there */
     uint64_t staged;         /* bytes in it */
     aws_sha256 *hash;        /* of the bytes after the last full part */
@@ -46,24 +50,26 @@ s3_upload *s3_upload_new(s3_store *s, const char *location, uint64_t tag) {
     s3_upload *u = FZ_NEW(s3_upload);
     u->s = s;
     u->location = fz_strdup(location);
-    u->file = fz_asprintf("%s/" FIO_TEMP_PREFIX "%016llx", s->c.staging_dir, (unsigned long long)tag);
+    u->tag = tag;
     u->hash = aws_sha256_new();
     pthread_mutex_init(&u->lock, NULL);
     pthread_cond_init(&u->changed, NULL);
     return u;
 }
 
-size_t s3_upload_memory(const s3_upload *u) { return sizeof *u + strlen(u->location) + strlen(u->file) + 512 + u->cap * (sizeof(part) + 48); }
+size_t s3_upload_memory(const s3_upload *u) { return sizeof *u + 2 * strlen(u->location) + 512 + u->cap * (sizeof(part) + 48); }
 
 /* ---- the staging file ---- */
 
 static fz_status stage(s3_upload *u, uint64_t at, const void *p, size_t n, fz_error *err) {
-    int flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (u->made ? 0 : O_CREAT | O_EXCL), fd; /* the directory may be everybody's */
-    for (int tries = 0;; tries++) {
-        do fd = open(u->file, flags, 0600);
-        while (fd < 0 && errno == EINTR);
-        if (fd >= 0 || errno != ENOENT || u->made || tries == 2 || fio_dirs_make(u->file) != 0) break;
+    int flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (u->made ? 0 : O_CREAT | O_EXCL), fd;
+    if (!u->file) {
+        const char *dir;
+        FZ_TRY(s3_stage_open(u->s, &dir, err));
+        u->file = fz_asprintf("%s/%016llx", dir, (unsigned long long)u->tag);
     }
+    do fd = open(u->file, flags, 0600);
+    while (fd < 0 && errno == EINTR);
     int e = fd < 0 ? errno : 0;
     if (fd >= 0) {
         u->made = true;
@@ -278,18 +284,20 @@ static void list_parts(const s3_upload *u, fz_arena *a, fz_buf *b) {
 }
 
 /* One CompleteMultipartUpload. Its status is 200 before the outcome is known: an <Error> may follow. */
-static fz_status send_complete(s3_upload *u, fz_error *err) {
+static fz_status send_complete(s3_upload *u, uint64_t total, bool *unsure, fz_error *err) {
     verdict v = {.a = fz_arena_new()};
     fz_buf q = {0}, body = {0};
     char hex[65];
     fz_buf_puts(&q, "uploadId=");
     net_encode(&q, u->id, strlen(u->id), false);
     list_parts(u, v.a, &body);
-    s3_request rq = {.op = "CompleteMultipartUpload", .method = "POST", .location = u->location, .query = fz_buf_cstr(&q)};
+    s3_request rq = {.op = "CompleteMultipartUpload", .method = "POST", .location = u->location, .query = fz_buf_cstr(&q),
+                     .stall_timeout_ms = 60000 + (int64_t)(total / COMPLETE_BYTES_A_MS)};
     s3_body_bytes(&rq, body.data, body.len, hex);
     s3_header(&rq, "Content-Type", "application/xml");
     aws_answer ans;
     fz_status rc = s3_send(u->s, &rq, &ans, err);
+    *unsure |= ans.maybe_applied || rc == FZ_RETRY || rc == FZ_UNKNOWN;
     if (rc == FZ_OK) {
         bool read = s3_xml_records(v.a, (const char *)ans.http.body.data, ans.http.body.len, take_verdict, &v);
         if (!read || (strcmp(v.root, "CompleteMultipartUploadResult") != 0 && strcmp(v.root, "Error") != 0))
@@ -320,12 +328,26 @@ static fz_status look(s3_upload *u, uint64_t total, bool *landed, fz_error *err)
     return rc != FZ_OK && strcmp(e->code, "file.not-found") == 0 ? FZ_OK : rc;
 }
 
+/* A store said that the upload is done, but after an answer was lost: some say so while an earlier try is still at work. */
+static fz_status await_object(s3_upload *u, uint64_t total, fz_error *err) {
+    int64_t end = fz_mono_ns() + AWAIT_OBJECT_NS;
+    for (unsigned tries = 0;; tries++) {
+        bool landed = false;
+        fz_error e;
+        if (look(u, total, &landed, &e) == FZ_USER) return FZ_OK; /* who may not look has to believe */
+        if (landed) return FZ_OK;
+        if (fz_mono_ns() > end) return fz_fail(err, FZ_RETRY, "aws.unavailable", "CompleteMultipartUpload '%s': the store said that it is done, but the object does not appear", u->location);
+        s3_back_off(tries + 1);
+    }
+}
+
 static fz_status complete(s3_upload *u, uint64_t total, fz_error *err) {
     fz_error own;
     fz_error *e = err ? err : &own;
+    bool unsure = false;
     for (unsigned tries = 0;; tries++) {
-        fz_status rc = send_complete(u, e);
-        if (rc == FZ_OK) return FZ_OK;
+        fz_status rc = send_complete(u, total, &unsure, e);
+        if (rc == FZ_OK) return unsure ? await_object(u, total, err) : FZ_OK;
         bool gone = strcmp(e->code, "file.no-upload") == 0; /* done by a try whose answer was lost, or aborted by somebody */
         bool open = rc == FZ_RETRY || rc == FZ_UNKNOWN;
         if (!open) return rc;

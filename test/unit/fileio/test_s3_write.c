@@ -2,6 +2,8 @@
 #include "s3_fake.h"
 #include "unit.h"
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -39,20 +41,30 @@ static int setup(void **state) {
     return 0;
 }
 
-static unsigned staged(uint64_t *blocks) { /* files in the staging directory */
+/* Staging files of the store's own directory; *dirs (may be NULL): how many directories there are. */
+static unsigned staged_in(uint64_t *blocks, unsigned *dirs) {
     unsigned n = 0;
-    DIR *d = opendir(dir);
+    DIR *top = opendir(dir);
     if (blocks) *blocks = 0;
-    for (struct dirent *e; (e = readdir(d));) {
-        struct stat st;
-        if (e->d_name[0] == '.' && (!e->d_name[1] || e->d_name[1] == '.')) continue;
-        assert_true(fz_starts(e->d_name, ".frazil-"));
-        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && blocks) *blocks += (uint64_t)st.st_blocks * 512;
-        n++;
+    if (dirs) *dirs = 0;
+    for (struct dirent *e; top && (e = readdir(top));) {
+        char path[400];
+        if (!fz_starts(e->d_name, ".frazil-s3-")) continue;
+        if (dirs) ++*dirs;
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        DIR *d = opendir(path);
+        for (struct dirent *x; d && (x = readdir(d));) {
+            struct stat st;
+            if (x->d_name[0] == '.' || strcmp(x->d_name, "lock") == 0) continue;
+            if (fstatat(dirfd(d), x->d_name, &st, 0) == 0 && blocks) *blocks += (uint64_t)st.st_blocks * 512;
+            n++;
+        }
+        if (d) closedir(d);
     }
-    closedir(d);
+    if (top) closedir(top);
     return n;
 }
+static unsigned staged(uint64_t *blocks) { return staged_in(blocks, NULL); }
 
 static int teardown(void **state) {
     (void)state;
@@ -170,6 +182,48 @@ static void test_room_is_given_back(void **state) {
     holds("k", 21 * MB);
 }
 
+static void test_dead_process(void **state) {
+    (void)state;
+    static const char *const stale[] = {".frazil-s3-dead", ".frazil-s3-live", ".frazil-s3-unfinished", "other"};
+    int held = -1;
+    unsigned dirs;
+    for (int i = 0; i < 4; i++) {
+        char path[400];
+        snprintf(path, sizeof path, "%s/%s", dir, stale[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+        for (int k = 0; k < 2 && i != 2; k++) {
+            snprintf(path, sizeof path, "%s/%s/%s", dir, stale[i], k ? "lock" : "0123");
+            int fd = open(path, O_CREAT | O_RDWR, 0600);
+            assert_true(fd >= 0);
+            if (i == 1 && k) assert_int_equal(flock(held = fd, LOCK_EX), 0);
+            else close(fd);
+        }
+    }
+    fio_writer *w = open_at("k");
+    OK(feed(w, 0, MB, MB));
+    assert_int_equal(staged_in(NULL, &dirs), 2); /* ours and that of the live one */
+    assert_int_equal(dirs, 3);
+    OK(fio_writer_finish(w, NULL, &err));
+    assert_int_equal(staged_in(NULL, &dirs), 1);
+    close(held);
+    use(NULL); /* the directory goes with its store; the next one finds a lock that nobody holds */
+    w = open_at("k");
+    OK(feed(w, 0, MB, MB));
+    assert_int_equal(staged_in(NULL, &dirs), 1);
+    assert_int_equal(dirs, 2);
+    fio_writer_abort(w);
+    char path[400];
+    for (int i = 2; i < 4; i++) {
+        if (i == 3)
+            for (int k = 0; k < 2; k++) {
+                snprintf(path, sizeof path, "%s/%s/%s", dir, stale[i], k ? "lock" : "0123");
+                assert_int_equal(unlink(path), 0);
+            }
+        snprintf(path, sizeof path, "%s/%s", dir, stale[i]);
+        assert_int_equal(rmdir(path), 0);
+    }
+}
+
 static void test_abort(void **state) {
     (void)state;
     fio_writer *w = open_at("k");
@@ -253,6 +307,27 @@ static void test_complete(void **state) {
     assert_int_equal(fake->n, 3);
 }
 
+static int heads, completes;
+static bool at_work(s3_fake *f, const char *op, const http_seen *rq, http_reply *r) { /* a store that says "done" while the first try is still at work */
+    (void)rq;
+    if (strcmp(op, "HEAD object") == 0 && ++heads == 3) {
+        s3_fake_put(f, "late", bytes, 11 * MB)->mark = fz_strdup(f->up[0].mark);
+        s3_fake_forget(f, f->up[0].id);
+    }
+    if (strcmp(op, "COMPLETE") != 0) return false;
+    if (completes++ < 2) r->close_before = true; /* (the transport asks twice) */
+    else r->body = "<CompleteMultipartUploadResult><Key>late</Key></CompleteMultipartUploadResult>";
+    return true;
+}
+
+static void test_complete_at_work(void **state) {
+    (void)state;
+    S3_FAKE_LOCKED(fake, fake->before = at_work; heads = completes = 0);
+    OK(write_parts("late"));
+    assert_int_equal(heads, 3);
+    holds("late", 11 * MB);
+}
+
 static bool foreign(s3_fake *f, const char *op, const http_seen *rq, http_reply *r) { /* the upload vanishes and another's object of that size appears */
     (void)rq, (void)r;
     if (strcmp(op, "COMPLETE") == 0 && f->n_up) {
@@ -300,6 +375,7 @@ static void test_put_fails(void **state) {
     FAILS(fio_writer_finish(w, NULL, &err), FZ_RETRY, "aws.unavailable");
     assert_int_equal(fake->n, 0);
     S3_FAKE_LOCKED(fake, fake->after = NULL);
+    use("0");
     rmdir(dir); /* the staging directory is made when it is missing */
     w = open_at("k");
     OK(feed(w, 0, MB, MB));
@@ -448,7 +524,7 @@ static void test_seeded(void **state) {
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeded), T(test_sizes),    T(test_flush),    T(test_room_is_given_back), T(test_abort),       T(test_part_fails),
-                                       T(test_complete), T(test_complete_unclear), T(test_put_fails), T(test_batch),    T(test_batch_fails), T(test_batch_mixed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeded), T(test_sizes),    T(test_flush),    T(test_room_is_given_back), T(test_dead_process), T(test_abort),       T(test_part_fails),
+                                       T(test_complete), T(test_complete_unclear), T(test_complete_at_work), T(test_put_fails), T(test_batch),    T(test_batch_fails), T(test_batch_mixed)};
     return cmocka_run_group_tests_name("s3 writes", tests, NULL, NULL);
 }
