@@ -266,9 +266,15 @@ static void role_of_the_options(void **state) {
     aws_session_unref(s);
 }
 
+static void renew_the_file(void *cx, const http_seen *rq, size_t index, http_reply *out) {
+    (void)cx, (void)rq, (void)out;
+    if (index == 0) home_file(".aws/credentials", "[p]\naws_access_key_id = AKIANEW\naws_secret_access_key = srcsecret\naws_session_token = t\n");
+}
+
 static void the_base_has_expired(void **state) {
     (void)state;
     answers((http_reply[]){{.status = 403, .body = REFUSAL("ExpiredToken", "The security token included in the request is expired")}, {.body = ANSWER("ASIAROLE", "roletoken", LATER)}}, 2);
+    http_fake_handle(sts, renew_the_file, NULL);
     setenv("AWS_PROFILE", "p", 1);
     home_file(".aws/credentials", "[p]\naws_access_key_id = AKIAOLD\naws_secret_access_key = srcsecret\naws_session_token = t\n");
     fz_pair o[] = {{"client.assume-role.arn", "arn:r", 0, 0}};
@@ -276,7 +282,7 @@ static void the_base_has_expired(void **state) {
     aws_credentials c;
     get(s, a, &c);
     has(0, "Credential=AKIAOLD/");
-    has(1, "Credential=AKIAOLD/");
+    has(1, "Credential=AKIANEW/");
     assert_string_equal(c.access_key, "ASIAROLE");
     aws_session_unref(s);
 }

@@ -310,8 +310,21 @@ static void process_that_is_wrong(void **state) {
         refused_now(FZ_USER, "aws.credentials", bad[i].message);
     }
     aws_process_timeout_ms = 200;
-    process_is("sh -c 'echo topsecret; sleep 600 & sleep 600'"); /* and its children */
+    process_is("sh -c 'echo topsecret; sleep 600 & echo $! > \"$HOME/child\"; sleep 600'");
     refused_now(FZ_RETRY, "aws.credentials-unavailable", "did not end within 0 s");
+    fz_buf b = {0}; /* its child has gone, too (or is a zombie of whoever takes over orphans) */
+    assert_int_equal(aws_file_read(fz_arena_printf(a, "%s/child", home_dir), 100, &b), 0);
+    const char *stat_path = fz_arena_printf(a, "/proc/%d/stat", atoi(fz_buf_cstr(&b)));
+    bool gone = false;
+    for (int i = 0; i < 500 && !gone; i++) {
+        fz_buf_free(&b);
+        FILE *f = fopen(stat_path, "r");
+        char text[256] = "";
+        gone = !f || !fgets(text, sizeof text, f) || strstr(text, ") Z ");
+        if (f) fclose(f);
+        if (!gone) fz_sleep_ms(10);
+    }
+    assert_true(gone);
 }
 
 /* --- SSO --- */
