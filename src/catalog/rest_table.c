@@ -82,7 +82,7 @@ fz_status rest_result_parse(const rest *r, const rest_answer *a, rest_result *ou
     const char *text = (const char *)a->http.body.data, *from, *to;
     size_t n = a->http.body.len;
     *out = (rest_result){0};
-    if (!member(text, n, "metadata", &from, &to) || *from != '{') {
+    if (!member(text, n, "metadata", &from, &to) || from == to || *from != '{') {
         char begin[160];
         rest_text_shorten(text, n, begin, sizeof begin);
         rest_auth_redact(r->auth, begin);
