@@ -19,7 +19,7 @@
 typedef struct aws_credentials {
     const char *access_key, *secret_key, *token; /* token NULL: none */
     int64_t expires_ms;    /* since the epoch; 0: never */
-    const char *source;    /* which link of the chain, for people: "environment", "profile 'home-aws' in /x/credentials", "IMDSv2 role r" */
+    const char *source;    /* which link of the chain, for people: "environment", "profile 'home-aws'", "IMDSv2, role r" */
     const char *account;   /* account id if the source told, else NULL */
     uint64_t generation;   /* grows with each refresh of its provider */
 } aws_credentials;

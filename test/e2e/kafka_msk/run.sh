@@ -37,7 +37,7 @@ bash "$kafka_sh" topic "$work/broker" msk 1
 printf 'r%d\n' 1 2 3 >"$work/records"
 bash "$kafka_sh" produce "$work/broker" msk "$work/records"
 "${CC:-gcc}" -std=c17 -D_GNU_SOURCE -O2 -g ${TEST_CFLAGS:-} -I"$root/src" -o "$work/reader" "$root/test/e2e/kafka_source/kafka_reader.c" \
-    -Wl,--start-group "$build"/lib/{source,aws,net,base}.a -Wl,--end-group ${TEST_LIBS:-} $(sed -n "s/^LIBS *:= *//p" "$root/Makefile") -lxxhash
+    -Wl,--start-group "$build"/lib/*.a -Wl,--end-group ${TEST_LIBS:-} $(sed -n "s/^LIBS *:= *//p" "$root/Makefile") -lxxhash
 
 iam=(properties.security.protocol=SASL_SSL properties.ssl.truststore.type=PEM "properties.ssl.truststore.location=$work/cert.pem" topic=msk scan.startup.mode=earliest-offset
     "properties.bootstrap.servers=127.0.0.1:$((port + 3))")

@@ -305,7 +305,7 @@ echo leak:libcrypto >"$work/lsan"
 export LSAN_OPTIONS="suppressions=$work/lsan:print_suppressions=0"
 cc=${CC:-gcc}
 "$cc" -O2 -Wall -Wextra -o "$work/writer" "$here/kafka_writer.c" -lrdkafka
-"$cc" -std=c17 -D_GNU_SOURCE -O2 -g ${TEST_CFLAGS:-} -I"$root/src" -o "$work/reader" "$here/kafka_reader.c" -Wl,--start-group "$build"/lib/{source,aws,net,base}.a -Wl,--end-group \
+"$cc" -std=c17 -D_GNU_SOURCE -O2 -g ${TEST_CFLAGS:-} -I"$root/src" -o "$work/reader" "$here/kafka_reader.c" -Wl,--start-group "$build"/lib/*.a -Wl,--end-group \
     ${TEST_LIBS:-} $(sed -n "s/^LIBS *:= *//p" "$root/Makefile") -lxxhash
 bash "$kafka_sh" up "$work/broker" "$port" >"$work/up.log" 2>&1 || { cat "$work/up.log"; exit 1; }
 for c in ${*:-$CASES}; do

@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "source/kafka_int.h"
 #include "aws/aws.h"
+#include "http_fake.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -125,6 +126,43 @@ static void credentials_are_asked_for_before_anything_connects(void **state) {
     assert_int_equal(kafka_client_new(named, N(named), KAFKA_CLIENT_CONTROL, &limits, &client, &rk, &err), FZ_USER);
     assert_string_equal(err.code, "aws.credentials");
     assert_non_null(strstr(err.message, "profile 'nobody'"));
+}
+
+#define ROLE_ANSWER                                                                                                                                              \
+    "<AssumeRoleResponse><Credentials><AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>rolesecret</SecretAccessKey><SessionToken>t</SessionToken>"            \
+    "<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResponse>"
+
+/* Makes a client with this login, and gives what STS was asked; the client never reaches a broker. */
+static void assumes(const char *jaas, const char *servers, const char *const *wanted) {
+    http_fake *sts = http_fake_start((http_reply[]){{.body = ROLE_ANSWER}}, 1);
+    setenv("AWS_ENDPOINT_URL_STS", http_fake_url(sts), 1);
+    fz_pair o[] = {P("bootstrap.servers", servers), P("security.protocol", "SASL_SSL"), P("sasl.mechanism", "AWS_MSK_IAM"), P("sasl.jaas.config", jaas)};
+    kafka_client client = {.table = "t"};
+    kafka_limits limits = {0, 1};
+    rd_kafka_t *rk = NULL;
+    fz_error err = {0};
+    if (kafka_client_new(o, N(o), KAFKA_CLIENT_CONTROL, &limits, &client, &rk, &err) != FZ_OK) fail_msg("%s (%s)", err.message, err.detail);
+    kafka_client_free(&client, rk);
+    if (!wanted[0]) assert_int_equal(http_fake_count(sts), 0);
+    for (size_t i = 0; wanted[i]; i++) {
+        const http_seen *s = http_fake_seen(sts, 0);
+        if (!strstr(s->body, wanted[i]) && !strstr(s->head, wanted[i])) fail_msg("no '%s' in %s%s", wanted[i], s->head, s->body);
+        assert_null(strstr(s->head, "rolesecret"));
+    }
+    http_fake_stop(sts);
+    unsetenv("AWS_ENDPOINT_URL_STS");
+}
+
+static void roles_of_the_login_module(void **state) {
+    (void)state;
+    static const char here[] = "b-1.demo.abc.c2.kafka.eu-central-1.amazonaws.com:9098";
+    setenv("AWS_ACCESS_KEY_ID", "AKIAENV", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "rolesecret", 1);
+    assumes(IAM_LOGIN " awsRoleArn=\"arn:aws:iam::1:role/R\";", here,
+            (const char *[]){"RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2FR", "RoleSessionName=aws-msk-iam-auth", "Credential=AKIAENV/", "/eu-central-1/sts/", NULL});
+    assumes(IAM_LOGIN " awsRoleArn=\"arn:r\" awsRoleSessionName=\"me\" awsRoleExternalId=\"x\" awsStsRegion=\"us-west-2\" awsRoleAccessKeyId=AKIAROLE awsRoleSecretAccessKey=rolesecret;", here,
+            (const char *[]){"RoleSessionName=me", "ExternalId=x", "Credential=AKIAROLE/", "/us-west-2/sts/", NULL});
+    assumes(IAM_LOGIN " awsStsRegion=\"us-west-2\";", here, (const char *[]){NULL}); /* without a role there is nothing to ask STS */
 }
 
 /* --- a broker that only takes logins --- */
@@ -269,7 +307,7 @@ static void a_refusal_says_what_to_look_at(void **state) {
 #define T(f) cmocka_unit_test_setup_teardown(f, up, down)
 int main(void) {
     fz_log_set_level(FZ_LOG_OFF);
-    const struct CMUnitTest tests[] = {T(as_java_scripts_write_it), T(what_is_wrong_is_told), T(region_of_the_brokers), T(credentials_are_asked_for_before_anything_connects), T(the_bytes_of_a_login),
+    const struct CMUnitTest tests[] = {T(as_java_scripts_write_it), T(what_is_wrong_is_told), T(region_of_the_brokers), T(credentials_are_asked_for_before_anything_connects), T(roles_of_the_login_module), T(the_bytes_of_a_login),
                                        T(a_refusal_says_what_to_look_at)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
