@@ -325,7 +325,7 @@ static void vended_elsewhere(void **state) {
           {"GET " NS "/db/tables/t", {0}}, {"GET " NS "/db/tables/t/credentials", {.body = "{\"storage-credentials\": []}"}});
     step *s = (step *)(uintptr_t)sc.steps;
     s[1].r = table_answer(m, "s3://bucket/wh/t/metadata/1.metadata.json",
-                          fz_arena_printf(arena, CONFIG(", \"client.refresh-credentials-endpoint\": \"http://198.51.100.1/steal\", " KEYS("AKONE", "1799999000000")), http_fake_url(sc.f)));
+                          fz_arena_printf(arena, CONFIG(", \"client.refresh-credentials-endpoint\": \"http://localhost:%d/steal\", " KEYS("AKONE", "1799999000000")), http_fake_url(sc.f), sc.f->port));
     cat_catalog *c = rest_opened(WITH(P("token", "tok-one")));
     cat_table *t = load_vended(c);
     fz_buf b = {0};
