@@ -14,6 +14,14 @@
 #define FZ_MAX_HTTP_HEADERS (256u << 10)   /* bytes of an answer's headers */
 #define FZ_MAX_HTTP_ANSWER ((size_t)64 << 20) /* bytes of an answer's body when the caller names no other ceiling */
 #define FZ_MAX_LEARNED_REGIONS 64          /* hosts whose region S3 had to tell us, per session */
+#define FZ_MAX_S3_KEY 1024u                /* bytes */
+#define FZ_MAX_S3_PARTS 10000u             /* of one upload */
+#define FZ_MAX_S3_PART (5ull << 30)        /* bytes of one part, and of what one PUT takes */
+#define FZ_MAX_S3_LIST (16u << 20)         /* bytes of an answer with 1000 keys of 1024 bytes, encoded */
+#define FZ_MAX_UPLOAD_THREADS 16u          /* of the process */
+#define FZ_MAX_UPLOADS 64u                 /* waiting and running; more wait outside, and so do more bytes than: */
+#define FZ_MAX_UPLOAD_MEMORY (8ull << 20)  /* in memory */
+#define FZ_MAX_UPLOAD_DISK (512ull << 20)  /* in staging files */
 #define FZ_BATCH_ROWS 8192                 /* rows of a batch that sources aim at */
 #define FZ_MAX_AWS_FILE (1u << 20)         /* bytes of a profile, token or SSO cache file of AWS */
 #define FZ_MAX_AWS_SECTIONS 1000           /* sections of the profile files */

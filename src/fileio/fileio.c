@@ -118,33 +118,36 @@ fz_status fio_delete_tree(fio *io, const char *location, fz_error *err) {
     return st->remove_tree(io, key, err);
 }
 
+/* Local files and memory, one by one; *failed: how many stayed, e: why the first did. S3's locations go to remote. */
+static size_t delete_near(fio *io, const char *const *locations, size_t n, const char **remote, size_t *failed, fz_error *e) {
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++) {
+        fz_error one;
+        if (s3_root_len(locations[i])) remote[m++] = locations[i];
+        else if (fio_delete(io, locations[i], &one) != FZ_OK && (*failed)++ == 0) *e = one;
+    }
+    return m;
+}
+
 fz_status fio_delete_many(fio *io, const char *const *locations, size_t n, fz_error *err) {
     const char **remote = fz_malloc((n + 1) * sizeof *remote);
-    size_t m = 0;
-    fz_status rc = FZ_OK;
+    size_t failed = 0;
     fz_error e;
-    for (size_t i = 0; i < n; i++) {
-        if (s3_root_len(locations[i])) {
-            remote[m++] = locations[i];
-            continue;
-        }
-        fz_status one = fio_delete(io, locations[i], &e);
-        if (one != FZ_OK && rc == FZ_OK) {
-            rc = one;
-            if (err) *err = e;
-        }
-    }
-    s3_store *s;
+    size_t m = delete_near(io, locations, n, remote, &failed, &e);
+    if (failed > 1) fz_detail(&e, "and %zu more of %zu could not be deleted", failed - 1, n);
     if (m > 0) {
-        fz_status all = io ? fio_s3(io, &s, &e) : fz_fail(&e, FZ_USER, "file.scheme", "'%s': S3 can only be reached where its options are known, through a catalog", remote[0]);
-        if (all == FZ_OK) all = s3_delete_many(s, remote, m, &e);
-        if (all != FZ_OK && rc == FZ_OK) {
-            rc = all;
-            if (err) *err = e;
-        }
+        const fio_store *st;
+        const char *key;
+        s3_store *s;
+        fz_error far;
+        fz_status rc = fio_resolve(io, remote[0], &st, &key, &far);
+        if (rc == FZ_OK) rc = fio_s3(io, &s, &far);
+        if (rc == FZ_OK) rc = s3_delete_many(s, remote, m, &far);
+        if (rc != FZ_OK && failed++ == 0) e = far;
     }
     fz_free(remote);
-    return rc;
+    if (failed > 0 && err) *err = e;
+    return failed > 0 ? e.cls : FZ_OK;
 }
 
 fz_status fio_abort_uploads(fio *io, const char *location, int64_t begun_before_ms, size_t *n, fz_error *err) {

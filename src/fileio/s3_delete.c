@@ -150,7 +150,7 @@ static fz_status send_batch(batch *b, fz_error *err) {
         fz_buf_puts(&x, "</Key></Object>");
     }
     fz_buf_puts(&x, "</Delete>");
-    s3_request rq = {.op = "DeleteObjects", .method = "POST", .location = b->v[0], .of_bucket = true, .query = "delete=", .max_answer = S3_LIST_ANSWER_MAX};
+    s3_request rq = {.op = "DeleteObjects", .method = "POST", .location = b->v[0], .of_bucket = true, .query = "delete=", .max_answer = FZ_MAX_S3_LIST};
     s3_body_bytes(&rq, x.data, x.len, hex);
     /* The one request that S3 refuses without a checksum of its own: MD5, which every S3 takes; where OpenSSL has none (FIPS), SHA-256. */
     if (EVP_Digest(x.data, x.len, sum, &len, EVP_md5(), NULL) == 1) {

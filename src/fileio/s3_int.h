@@ -17,15 +17,7 @@
 #include "base/base.h"
 #include <pthread.h>
 
-#define S3_KEY_MAX 1024u                 /* bytes of a key */
-#define S3_PARTS_MAX 10000u              /* parts of one upload */
 #define S3_PART_MIN (5ull << 20)
-#define S3_PART_MAX (5ull << 30)
-#define S3_LIST_ANSWER_MAX (16u << 20)   /* bytes of an answer with 1000 keys of 1024 bytes, encoded */
-#define S3_POOL_THREADS_MAX 16u
-#define S3_POOL_JOBS_MAX 64u             /* waiting and running */
-#define S3_POOL_MEMORY_MAX (8ull << 20)  /* bytes of bodies in memory that wait or run */
-#define S3_POOL_DISK_MAX (512ull << 20)  /* bytes of staging files that wait or run */
 
 /* ---- options ---- */
 

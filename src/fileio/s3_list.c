@@ -51,7 +51,7 @@ static const char *query_of(fz_arena *a, const char *prefix, const char *delimit
 }
 
 static fz_status fetch(s3_store *s, const char *location, const char *query, page *p, fz_error *err) {
-    s3_request rq = {.op = "ListObjectsV2", .method = "GET", .location = location, .of_bucket = true, .query = query, .max_answer = S3_LIST_ANSWER_MAX};
+    s3_request rq = {.op = "ListObjectsV2", .method = "GET", .location = location, .of_bucket = true, .query = query, .max_answer = FZ_MAX_S3_LIST};
     aws_answer a;
     fz_status rc = s3_send(s, &rq, &a, err);
     if (rc == FZ_OK && (!s3_xml_records(p->a, (const char *)a.http.body.data, a.http.body.len, take, p) || !p->whole || (p->more && !p->token)))

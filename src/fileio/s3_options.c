@@ -209,13 +209,13 @@ static void identity(reader *r, s3_config *c) {
 
 static void sizes(reader *r, s3_config *c) {
     int64_t v;
-    number(r, "s3.multipart.part-size-bytes", (int64_t)S3_PART_MIN, (int64_t)S3_PART_MAX, 32 << 20, &v);
+    number(r, "s3.multipart.part-size-bytes", (int64_t)S3_PART_MIN, (int64_t)FZ_MAX_S3_PART, 32 << 20, &v);
     c->part_size = (uint64_t)v;
     double threshold = (double)c->part_size * real(r, "s3.multipart.threshold", 1, 1.5);
-    c->threshold = threshold < (double)S3_PART_MAX ? (uint64_t)threshold : S3_PART_MAX; /* the most that one PUT takes */
+    c->threshold = threshold < (double)FZ_MAX_S3_PART ? (uint64_t)threshold : FZ_MAX_S3_PART; /* the most that one PUT takes */
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     number(r, "s3.multipart.num-threads", 1, 4096, cores > 1 ? cores * 4 : 4, &v);
-    c->threads = v < S3_POOL_THREADS_MAX ? (unsigned)v : S3_POOL_THREADS_MAX;
+    c->threads = v < FZ_MAX_UPLOAD_THREADS ? (unsigned)v : FZ_MAX_UPLOAD_THREADS;
     number(r, "s3.delete.batch-size", 1, 1000, 250, &v);
     c->delete_batch = (size_t)v;
     number(r, "s3.retry.num-retries", 0, 1000, -1, &v);

@@ -205,8 +205,8 @@ static fz_status check_names(fz_sv b, const char *key, fz_error *err) {
             return fz_fail(err, FZ_USER, "file.bucket", "'%.*s' is no name of a bucket", n, b.p);
     if (!key) return FZ_OK;
     if (!*key) return fz_fail(err, FZ_USER, "file.name", "'s3://%.*s' names a bucket, not an object", n, b.p);
-    if (strlen(key) > S3_KEY_MAX)
-        return fz_fail(err, FZ_USER, "file.name-too-long", "a key of S3 has at most %u bytes; this one has %zu: '%.200s...'", S3_KEY_MAX, strlen(key), key);
+    if (strlen(key) > FZ_MAX_S3_KEY)
+        return fz_fail(err, FZ_USER, "file.name-too-long", "a key of S3 has at most %u bytes; this one has %zu: '%.200s...'", FZ_MAX_S3_KEY, strlen(key), key);
     return FZ_OK;
 }
 

@@ -1,7 +1,7 @@
 /* Threads that upload, for the whole process: started when there is work, first in first out, bounded.
  *
  * Invariants
- *  1. What waits and runs stays below S3_POOL_JOBS_MAX jobs, S3_POOL_MEMORY_MAX bytes in memory and S3_POOL_DISK_MAX bytes on disk, except that one job is
+ *  1. What waits and runs stays below FZ_MAX_UPLOADS jobs, FZ_MAX_UPLOAD_MEMORY bytes in memory and FZ_MAX_UPLOAD_DISK bytes on disk, except that one job is
  *     always taken: s3_pool_push waits until there is room. So a writer that is faster than the store waits for it.
  *  2. A job never waits for one that was pushed after it, so that first-in-first-out cannot lock up.
  * Threads: any. The pool's own take no signals; they end with the process. */
@@ -57,7 +57,7 @@ static void start_thread(void) { /* the lock is held */
 }
 
 static bool full(const s3_job *j) {
-    return n_jobs > 0 && (n_jobs >= S3_POOL_JOBS_MAX || memory + j->memory > S3_POOL_MEMORY_MAX || disk + j->disk > S3_POOL_DISK_MAX);
+    return n_jobs > 0 && (n_jobs >= FZ_MAX_UPLOADS || memory + j->memory > FZ_MAX_UPLOAD_MEMORY || disk + j->disk > FZ_MAX_UPLOAD_DISK);
 }
 
 void s3_pool_push(const s3_job *j, unsigned threads) {

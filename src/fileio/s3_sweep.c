@@ -20,7 +20,7 @@ static bool take(void *cx, const s3_record *r) {
 }
 
 static fz_status list_page(s3_store *s, const char *location, const char *query, found *f, fz_error *err) {
-    s3_request rq = {.op = "ListMultipartUploads", .method = "GET", .location = location, .of_bucket = true, .query = query, .max_answer = S3_LIST_ANSWER_MAX};
+    s3_request rq = {.op = "ListMultipartUploads", .method = "GET", .location = location, .of_bucket = true, .query = query, .max_answer = FZ_MAX_S3_LIST};
     aws_answer a;
     fz_status rc = s3_send(s, &rq, &a, err);
     f->whole = false;

@@ -241,8 +241,8 @@ static fz_status advance(s3_upload *u, fz_error *err) {
 }
 
 fz_status s3_upload_add(s3_upload *u, uint64_t at, const void *p, size_t n, fz_error *err) {
-    if ((at + n) / u->s->c.part_size >= S3_PARTS_MAX) {
-        fz_fail(err, FZ_FATAL, "file.too-large", "'%s' would need more than %u parts", u->location, S3_PARTS_MAX);
+    if ((at + n) / u->s->c.part_size >= FZ_MAX_S3_PARTS) {
+        fz_fail(err, FZ_FATAL, "file.too-large", "'%s' would need more than %u parts", u->location, FZ_MAX_S3_PARTS);
         return fz_hint(err, "raise s3.multipart.part-size-bytes, or write smaller files"), FZ_FATAL;
     }
     FZ_TRY(advance(u, err));

@@ -178,8 +178,7 @@ static bool back_off(try_state *t) {
 
 static void drop_files(const try_state *t) {
     if (t->ever_unknown) return;
-    for (uint32_t k = 0; k < t->p->n_shards; k++)
-        for (uint32_t i = 0; i < t->p->files[k].n; i++) sink_discard(t->s->table->io, t->p->files[k].v[i].path);
+    for (uint32_t k = 0; k < t->p->n_shards; k++) sink_discard_files(t->s->table->io, t->p->files[k].v, t->p->files[k].n);
     for (uint32_t i = 0; i < t->reuse.n; i++) sink_discard(t->s->table->io, t->reuse.v[i].path);
 }
 

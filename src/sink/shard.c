@@ -315,11 +315,20 @@ void sink_discard(fio *io, const char *location) {
     if (fio_delete(io, location, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "sink.orphan", &e);
 }
 
+void sink_discard_files(fio *io, const ice_data_file *v, uint32_t n) {
+    if (n == 0) return;
+    fz_error e;
+    const char **paths = fz_malloc(n * sizeof *paths);
+    for (uint32_t i = 0; i < n; i++) paths[i] = v[i].path;
+    if (fio_delete_many(io, paths, n, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "sink.orphan", &e);
+    fz_free(paths);
+}
+
 void sink_shard_abort(sink_shard *s, const sink_table *t) {
     table_files *f = files_of(s, t);
     for (uint32_t b = 0; b < f->n_buckets; b++)
         while (f->bucket[b]) drop_file(s, f, f->bucket[b]);
-    for (uint32_t i = 0; i < f->n_done; i++) sink_discard(t->io, f->done[i].path);
+    sink_discard_files(t->io, f->done, f->n_done);
     f->n_done = 0;
     fz_arena_reset(f->arena);
 }

@@ -41,6 +41,7 @@ typedef struct sink_files { uint32_t n; ice_data_file *v; uint64_t rows, bytes; 
 void sink_files_free(sink_files *f);
 /* Deletes an object that no snapshot names, nor may come to name; what cannot be deleted is logged as an orphan. */
 void sink_discard(fio *io, const char *location);
+void sink_discard_files(fio *io, const ice_data_file *v, uint32_t n); /* the same for many */
 
 typedef struct sink_shard sink_shard;
 /* number: in file names. budget: bytes that the shard's open writers may hold. */

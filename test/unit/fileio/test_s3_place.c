@@ -208,7 +208,7 @@ static void test_options(void **state) {
     assert_int_equal(c.threshold, 64 << 20);
     assert_int_equal(c.max_attempts, 1);
     assert_int_equal(c.sse, S3_SSE_KMS);
-    assert_int_equal(c.threads, S3_POOL_THREADS_MAX);
+    assert_int_equal(c.threads, FZ_MAX_UPLOAD_THREADS);
     assert_int_equal(c.timeout_ms, 1500);
     assert_string_equal(c.staging_dir, "/tmp");
     assert_true(c.delete_enabled && c.conditional && !c.checksum);
