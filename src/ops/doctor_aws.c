@@ -343,3 +343,19 @@ void doc_settings_ground(doctor *d, doc_catalog *c) {
     const doc_step *who = first_bad(known, 4), *store = endpoint_step(d, c, "doctor.endpoint.s3", "s3", conf_get(s, "s3.endpoint"), first_bad(known, 1)), *both[] = {who, store};
     c->store = first_bad(both, 2);
 }
+
+/* What a source's login with credentials of AWS rests on. */
+const doc_step *doc_login_ground(doctor *d, const char *subject, const fz_pair *options, size_t n) {
+    ops_need_catalog need = {.name = subject, .options = options, .n_options = n};
+    doc_catalog c = {.need = &need, .kind = "rest"}; /* the chain counts, not keys of a store */
+    fz_error e = {0};
+    if (fio_new(options, n, &c.io, &e) != FZ_OK) {
+        doc_step *s = doc_begin(d, "doctor.credentials", subject);
+        doc_fail_error(d, s, &e);
+        return s;
+    }
+    doc_scope *x = scope_of(d, &c, false);
+    fio_unref(c.io);
+    const doc_step *known[] = {x->region, x->credentials, x->role, x->identity};
+    return first_bad(known, 4);
+}

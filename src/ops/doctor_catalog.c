@@ -116,6 +116,7 @@ void doc_catalogs(doctor *d) {
             continue;
         }
         doc_aws_ground(d, c);
+        c->below = c->ground;
         doc_federation(d, c);
         open_catalog(d, c);
         doc_lake(d, c);

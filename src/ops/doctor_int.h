@@ -72,6 +72,7 @@ typedef struct doc_catalog {
     bool absent;                 /* it would be made */
     fio *io;                     /* of its options, for tables that are not there yet; NULL: not made */
     const doc_step *ground;      /* what must be good before the catalog can be asked; then the catalog's own last step */
+    const doc_step *below;       /* ground as it was before the catalog itself was asked: identity and endpoint */
     const doc_step *store;       /* the same for the store */
     aws_session *aws;            /* borrowed from io; NULL: none is needed */
     const char *region, *account, *arn; /* of the identity; NULL: not known */
@@ -87,6 +88,7 @@ void doc_catalogs(doctor *d);
 void doc_aws_ground(doctor *d, doc_catalog *c);
 /* The same for the store of directories that settings name: c->io is its store. */
 void doc_settings_ground(doctor *d, doc_catalog *c);
+const doc_step *doc_login_ground(doctor *d, const char *subject, const fz_pair *options, size_t n);
 /* The role exists; a step that was taken before is found again. region: where we are. */
 doc_step *doc_principal(doctor *d, aws_session *aws, const char *arn, const char *region);
 /* The analytics integration, by which Glue sees table buckets: before the catalog is opened, where the catalog needs it; sets c->ground. */

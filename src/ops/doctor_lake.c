@@ -124,7 +124,7 @@ static doc_step *admins_step(doctor *d, doc_catalog *c, bool matters) {
     if (s) return s;
     s = doc_begin(d, "doctor.lakeformation.admins", c->need->name);
     doc_asked(d, s, "lakeformation GetDataLakeSettings");
-    if (doc_blocked(d, s, c->ground)) return s;
+    if (doc_blocked(d, s, c->below)) return s;
     json_t *out;
     char code[96];
     fz_error e = {0};

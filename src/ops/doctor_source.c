@@ -69,7 +69,7 @@ static doc_step *blame(const kafka_steps *k, const fz_error *e) {
     static const char *const login[] = {"kafka.authentication", "kafka.tls", "kafka.unreachable", "kafka.configuration", "kafka.jaas", NULL};
     for (int i = 0; login[i]; i++)
         if (strcmp(e->code, login[i]) == 0) return k->login;
-    if (fz_starts(e->code, "aws.")) return k->login;
+    if (fz_starts(e->code, "aws.") || strcmp(e->code, "kafka.token") == 0) return k->login;
     if (strcmp(e->code, "kafka.unknown-topic") == 0 || strstr(e->message, "topic")) return k->topic;
     if (strcmp(e->code, "kafka.no-committed-offset") == 0 || strcmp(e->code, "kafka.offsets") == 0) return k->offsets;
     if (strstr(e->message, "group")) return k->group;
@@ -142,6 +142,16 @@ static void open_kafka(doctor *d, const sql_plan *scan, kafka_steps *k) {
     job_scan_close(scanned);
 }
 
+/* Amazon MSK with IAM: who we are there. A wrong option is the login's to tell. */
+static const doc_step *aws_login(doctor *d, const sql_table *t) {
+    fz_pair *o;
+    size_t n;
+    bool wanted;
+    fz_error ignored;
+    if (src_aws_login(t->options, t->n_options, d->a, &o, &n, &wanted, &ignored) != FZ_OK || !wanted) return NULL;
+    return doc_login_ground(d, t->path, o, n);
+}
+
 static void kafka_source_steps(doctor *d, const sql_plan *scan) {
     const char *servers = opt(scan->table, "properties.bootstrap.servers"), *topic = opt(scan->table, "topic");
     kafka_steps k = {.brokers = doc_find(d, "doctor.kafka.brokers", servers)};
@@ -149,12 +159,15 @@ static void kafka_source_steps(doctor *d, const sql_plan *scan) {
         k.brokers = doc_begin(d, "doctor.kafka.brokers", servers);
         check_brokers(d, k.brokers, servers ? servers : "");
     }
+    const doc_step *aws = aws_login(d, scan->table);
     k.login = doc_begin(d, "doctor.kafka.login", scan->table->path);
+    (void)doc_blocked(d, k.login, aws);
     k.topic = doc_begin(d, "doctor.kafka.topic", topic ? topic : opt(scan->table, "topic-pattern"));
     k.offsets = doc_begin(d, "doctor.kafka.offsets", scan->table->path);
     k.group = doc_begin(d, "doctor.kafka.group", opt(scan->table, "properties.group.id") ? opt(scan->table, "properties.group.id") : scan->table->path);
     doc_step *const chain[] = {k.brokers, k.login, k.topic, k.offsets, k.group};
-    for (int i = 1; i < 5; i++) (void)doc_blocked(d, chain[i], chain[i - 1]);
+    for (int i = 1; i < 5; i++)
+        if (doc_good(chain[i])) (void)doc_blocked(d, chain[i], chain[i - 1]);
     if (doc_good(k.login)) open_kafka(d, scan, &k);
 }
 

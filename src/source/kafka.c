@@ -185,5 +185,6 @@ const src_ops src_kafka_ops = {
     .poll = kafka_poll,
     .report = kafka_report,
     .report_check = kafka_report_check,
+    .aws_login = kafka_aws_login,
     .lag = kafka_lag,
 };

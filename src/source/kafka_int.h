@@ -121,6 +121,8 @@ fz_status kafka_msk_new(const fz_pair *options, size_t n, kafka_msk **out, fz_er
 void kafka_msk_free(kafka_msk *m); /* NULL is allowed */
 /* Gives rk a new token. Any thread. The errors of aws_msk_token. */
 fz_status kafka_msk_give_token(kafka_msk *m, rd_kafka_t *rk, fz_error *err) FZ_MUST_USE;
+/* src_aws_login. */
+fz_status kafka_aws_login(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err) FZ_MUST_USE;
 /* The region in a broker's name ("b-1.x.kafka.eu-west-1.amazonaws.com:9098"), into out; false: there is none. */
 bool kafka_msk_region(const char *servers, char out[64]);
 

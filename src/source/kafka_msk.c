@@ -126,8 +126,8 @@ bool kafka_msk_region(const char *servers, char out[64]) {
 
 /* --- session and tokens --- */
 
-static fz_status make_session(kafka_msk *m, const kafka_jaas *j, fz_error *err) {
-    fz_pair o[N_MAPPED + 2];
+/* Options of the session, by our names; room for N_MAPPED + 2. They point into j and region. */
+static size_t session_options(const kafka_jaas *j, const char *region, fz_pair *o) {
     size_t n = 0;
     const char *profile = kafka_jaas_get(j, "awsProfileName"), *role = kafka_jaas_get(j, "awsRoleArn");
     for (size_t i = 0; i < N_MAPPED; i++) {
@@ -136,9 +136,16 @@ static fz_status make_session(kafka_msk *m, const kafka_jaas *j, fz_error *err) 
         if (!v || !*v || !mapped[i].ours || (of_role && (profile || !role))) continue;
         o[n++] = (fz_pair){mapped[i].ours, v, 0, 0};
     }
-    if (profile && role) fz_log(FZ_LOG_WARN, "kafka.role-unused", FZ_KV("why", "%s", "sasl.jaas.config names awsProfileName and awsRoleArn: the profile goes first, as in Java"), NULL);
     if (role && !profile && !kafka_jaas_get(j, "awsRoleSessionName")) o[n++] = (fz_pair){"client.assume-role.session-name", "aws-msk-iam-auth", 0, 0};
-    if (role && !profile && !kafka_jaas_get(j, "awsStsRegion") && m->region[0]) o[n++] = (fz_pair){"client.region", m->region, 0, 0};
+    if (role && !profile && !kafka_jaas_get(j, "awsStsRegion") && region[0]) o[n++] = (fz_pair){"client.region", region, 0, 0};
+    return n;
+}
+
+static fz_status make_session(kafka_msk *m, const kafka_jaas *j, fz_error *err) {
+    fz_pair o[N_MAPPED + 2];
+    size_t n = session_options(j, m->region, o);
+    if (kafka_jaas_get(j, "awsProfileName") && kafka_jaas_get(j, "awsRoleArn"))
+        fz_log(FZ_LOG_WARN, "kafka.role-unused", FZ_KV("why", "%s", "sasl.jaas.config names awsProfileName and awsRoleArn: the profile goes first, as in Java"), NULL);
     const char *debug = kafka_jaas_get(j, "awsDebugCreds");
     m->debug = debug && fz_ieq(debug, "true");
     return aws_session_new(o, n, &m->session, err);
@@ -184,4 +191,20 @@ fz_status kafka_msk_give_token(kafka_msk *m, rd_kafka_t *rk, fz_error *err) {
         rc = fz_fail(err, FZ_RETRY, "kafka.token", "the Kafka client does not take the token for MSK: %s", text);
     fz_arena_free(a);
     return rc;
+}
+
+fz_status kafka_aws_login(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err) {
+    kafka_jaas j;
+    char region[64];
+    *n_out = 0;
+    if (!(*wanted = kafka_msk_wanted(options, n))) return FZ_OK;
+    FZ_TRY(parse(options, n, &j, err));
+    kafka_msk_region(property(options, n, "bootstrap.servers"), region);
+    fz_pair *o = *out = FZ_ANEWN(a, fz_pair, N_MAPPED + 3);
+    size_t k = session_options(&j, region, o);
+    if (region[0] && !fz_pair_get(o, k, "client.region")) o[k++] = (fz_pair){"client.region", region, 0, 0}; /* tokens are signed for it */
+    for (size_t i = 0; i < k; i++) o[i].value = fz_arena_strdup(a, o[i].value);
+    *n_out = k;
+    kafka_jaas_free(&j);
+    return FZ_OK;
 }

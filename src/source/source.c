@@ -152,6 +152,14 @@ fz_status src_check(const fz_pair *options, size_t n, const char *table, fz_erro
     return ops->check ? ops->check(options, n, err) : FZ_OK;
 }
 
+fz_status src_aws_login(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err) {
+    const char *name = fz_pair_get(options, n, "connector");
+    const src_ops *ops = name ? find_connector(name) : NULL;
+    *wanted = false;
+    *n_out = 0;
+    return ops && ops->aws_login ? ops->aws_login(options, n, a, out, n_out, wanted, err) : FZ_OK;
+}
+
 fz_status src_open(const fz_pair *options, size_t n, const src_context *cx, src_source **out, fz_error *err) {
     *out = NULL;
     const src_ops *ops;

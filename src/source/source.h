@@ -45,6 +45,8 @@ typedef struct src_probe { src_probe_result result; int64_t offset, timestamp_ms
 
 /* Checks the options of a connector as src_open does, and reaches for nothing outside the process. USER. */
 fz_status src_check(const fz_pair *options, size_t n, const char *table, fz_error *err) FZ_MUST_USE;
+/* Does the connector log in with credentials of AWS (Amazon MSK with IAM)? Then *out are the options of the session that gives them ("client.*"), in a. */
+fz_status src_aws_login(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err) FZ_MUST_USE;
 /* Opens the connector that options' 'connector' names, checks every option (unknown: USER, names it), finds the splits and
  * resolves their starts. Does not read. USER for a wrong option or unknown topic, RETRY when the peer cannot be reached. */
 fz_status src_open(const fz_pair *options, size_t n, const src_context *cx, src_source **out, fz_error *err) FZ_MUST_USE;

@@ -42,6 +42,7 @@ struct src_ops {
     fz_status (*poll)(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err);
     fz_status (*report)(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err); /* NULL: nobody to tell */
     fz_status (*report_check)(src_source *s, const char **group, fz_error *err);                   /* NULL: nobody to tell */
+    fz_status (*aws_login)(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err); /* NULL: never */
     uint64_t (*lag)(src_source *s);                                                                /* NULL: 0 */
 };
 

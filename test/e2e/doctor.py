@@ -556,7 +556,9 @@ def integration_off():
     w.front.rules += [on("glue", "GetCatalog", json_error(400, "EntityNotFoundException", "Catalog not found.")),
                       on("glue", "GetDatabase GetTable", json_error(400, "EntityNotFoundException", "Database not found.")),
                       on("lakeformation", "ListPermissions", json_error(400, "InvalidInputException", "Database not found."))]
-    expect(w.doctor(article(w.bucket, FEDERATED), config=False), "doctor.catalog.federation", "Catalog not found", "GetCatalog CatalogId=s3tablescatalog", "Enable integration")
+    r = w.doctor(article(w.bucket, FEDERATED), config=False)
+    expect(r, "doctor.catalog.federation", "Catalog not found", "GetCatalog CatalogId=s3tablescatalog", "Enable integration")
+    require(r.step("doctor.lakeformation.admins")["status"] == "ok", str(r)) # rests on the identity only
     w.close()
 
 
@@ -741,6 +743,22 @@ def kafka_login():
     bad = "'properties.security.protocol' = 'SASL_PLAINTEXT',\n  'properties.sasl.mechanism' = 'PLAIN',\n  'properties.sasl.jaas.config' = 'org.apache.kafka.common.security.plain.PlainLoginModule required username=\"reader\" password=\"not/a/secret\";',"
     sql = article(w.bucket).replace(B.address, f"{host}:{int(port) + 2}").replace("'scan.startup.mode'", bad + "\n  'scan.startup.mode'")
     expect(w.doctor(sql, config=False), "doctor.kafka.login", "refuses the login", "user and password")
+    w.close()
+
+
+@case
+def kafka_msk():
+    """A login with IAM rests on the same chain of credentials: when that is empty, the chain is red and not the broker."""
+    w = World(tables=False)
+    iam = ("'properties.security.protocol' = 'SASL_PLAINTEXT',\n  'properties.sasl.mechanism' = 'AWS_MSK_IAM',\n  'properties.sasl.jaas.config' = 'software.amazon.msk.auth.iam.IAMLoginModule required;',\n"
+           "  'properties.sasl.client.callback.handler.class' = 'software.amazon.msk.auth.iam.IAMClientCallbackHandler',")
+    sql = local(w).replace("'scan.startup.mode'", iam + "'scan.startup.mode'")
+    w.write("credentials", "")
+    expect(w.doctor(sql, config=False), "doctor.credentials", "home-aws")
+    w.write("credentials", "[home-aws]\naws_access_key_id = AKIAEXAMPLE0000LAST\naws_secret_access_key = not/a/secret+for/anybody\n")
+    r = w.doctor(sql, config=False)
+    expect(r, "doctor.kafka.login") # this broker knows no such login
+    require(r.step("doctor.identity")["status"] == "ok", str(r))
     w.close()
 
 
