@@ -270,6 +270,9 @@ static fz_status run_insert(ses_dry *d, const sql_stmt *st, const conf *settings
         sql_plan *plan;
         ses_iceberg *target;
         FZ_TRY(ses_bind_insert(s, st, &plan, &target, err));
+        collect(d, plan);
+        note(d, "INSERT INTO %s: its sources are looked at, its target is none of a catalog's tables", ses_path_text(d->a, &p));
+        return FZ_OK;
     }
     const col_schema *query;
     fz_status rc = bind_query(d, st, &query, err);
