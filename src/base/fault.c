@@ -30,6 +30,10 @@ static const char *const names[] = {
     "checkpoint.done",         /* everything of a checkpoint is over */
     "dead-letter.write",       /* before dead letters are made durable */
     "spill.write",             /* before a row group leaves memory */
+    "spool.write",             /* before frames or a new segment are written */
+    "spool.fsync",             /* before they are synced */
+    "spool.durable",           /* they are durable, nobody has been told */
+    "spool.trim",              /* before a segment is removed */
     NULL,
 };
 const char *const *fz_fault_names(void) { return names; }

@@ -13,7 +13,8 @@
  *  4. What is damaged is set aside (NAME.damaged) and named, with its bytes counted; readers go on behind it: the numbers of lost records are covered by the range of the next
  *     view, and counted. A torn tail after a crash was never acknowledged; it is cut off with one line in the log.
  *  5. A failed write or fsync is never papered over: its frames are written again into a new segment, or their append fails.
- * Errors: RETRY spool.full, spool.no-space, spool.io; USER spool.directory (no right to write, not a directory), spool.in-use (another process has it); FATAL spool.format (a newer version).
+ * Errors: RETRY spool.full, spool.no-space, spool.io, spool.busy (the disk is slower than the senders: memory is full of what is not yet written); DATA spool.too-large (a message larger than
+ * the spool); USER spool.directory (no right to write, not a directory), spool.in-use (another process has it); FATAL spool.format (a newer version).
  * Threads: any; a spool_reader belongs to one thread at a time.
  */
 #ifndef SPL_SPOOL_H
@@ -72,6 +73,7 @@ typedef struct spool_view {
 /* *got false: nothing durable within timeout_ms. */
 fz_status spool_next(spool_reader *r, int64_t timeout_ms, spool_view *out, bool *got, fz_error *err) FZ_MUST_USE;
 void spool_view_release(spool_view *v);
+void spool_view_share(const spool_view *v); /* one more reference: each is given back by a spool_view_release of a copy of v; any thread */
 /* Removes segments whose records are all below `upto`. */
 fz_status spool_trim(spool *s, uint64_t upto, fz_error *err) FZ_MUST_USE;
 #endif

@@ -1,0 +1,279 @@
+/* The spool's thread: takes what was appended, writes it in one go, syncs once, moves the mark. See spool_int.h.
+ *
+ * One step is one run: blobs from the head of the queue that fit into the segment at hand. While it is written and synced, appends gather for the next one.
+ * A failed write or sync leaves the run at the head of the queue; it is tried again with growing pauses, in a new segment unless all that was missing was room.
+ */
+#include "spool/spool_int.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FIRST_PAUSE_MS = 50, LAST_PAUSE_MS = 2000, RUN_BLOBS = 1024 };
+
+typedef struct run { spl_blob *head; uint32_t n; size_t bytes; uint64_t end; } run;
+
+/* ---- segments (lock held) ---- */
+static spl_seg *last_seg(spool *s) { return s->n_segs ? &s->segs[s->n_segs - 1] : NULL; }
+
+fz_status spl_remove_below(spool *s, uint64_t upto, fz_error *err) {
+    size_t n = 0;
+    fz_status rc = FZ_OK;
+    while (rc == FZ_OK && n + 1 < s->n_segs && s->segs[n + 1].after <= upto) {
+        char *path = spl_path(s, s->segs[n].first, ".seg");
+        switch (fz_fault("spool.trim")) {
+        case FZ_FAULT_EIO: rc = spl_fail(err, EIO, "remove", path); break;
+        default: break;
+        }
+        if (rc == FZ_OK && unlink(path) != 0 && errno != ENOENT) {
+            int e = errno;
+            rc = fz_fail(err, FZ_RETRY, "spool.io", "cannot remove '%s': %s", path, strerror(e));
+        }
+        fz_free(path);
+        if (rc == FZ_OK) s->seg_bytes -= s->segs[n++].size;
+    }
+    if (n) {
+        memmove(s->segs, s->segs + n, (s->n_segs - n) * sizeof *s->segs);
+        s->n_segs -= n;
+        spl_check_full(s);
+    }
+    return rc;
+}
+
+void spl_check_full(spool *s) {
+    bool was = atomic_load(&s->full);
+    if (s->refused_need && s->seg_bytes + s->queued + s->refused_need <= (uint64_t)s->max_bytes) s->refused_need = 0;
+    bool full = s->refused_need || s->failing;
+    atomic_store(&s->full, full);
+    if (was && !full) {
+        s->notify = true;
+        pthread_cond_signal(&s->work);
+    }
+}
+
+void spl_evict(spool *s, size_t want) {
+    while (s->ring_n && s->cached + s->queued + want > s->memory) {
+        spl_blob *b = s->ring[s->ring_at++ % s->ring_cap];
+        s->ring_n--;
+        s->cached -= b->bytes;
+        spl_blob_unref(b);
+    }
+}
+static void remember(spool *s, spl_blob *b) {
+    if (s->ring_n == s->ring_cap) {
+        size_t cap = s->ring_cap ? s->ring_cap * 2 : 64;
+        spl_blob **v = fz_malloc(cap * sizeof *v);
+        for (size_t i = 0; i < s->ring_n; i++) v[i] = s->ring[(s->ring_at + i) % s->ring_cap];
+        fz_free(s->ring);
+        s->ring = v;
+        s->ring_cap = cap;
+        s->ring_at = 0;
+    }
+    s->ring[(s->ring_at + s->ring_n++) % s->ring_cap] = b;
+    s->cached += b->bytes;
+}
+
+/* ---- files (no lock; this thread only) ---- */
+static fz_status begin_segment(spool *s, fz_error *err) {
+    uint64_t first = atomic_load(&s->durable);
+    if (s->fd >= 0) close(s->fd);
+    s->fd = -1;
+    pthread_mutex_lock(&s->lock);
+    bool again = s->n_segs && last_seg(s)->first == first; /* nothing of the last one was durable: the new file takes its name */
+    uint64_t after = again ? last_seg(s)->after : first;
+    pthread_mutex_unlock(&s->lock);
+    spl_seg g;
+    int fd;
+    FZ_TRY(spl_seg_create(s, first, after, &g, &fd, err));
+    s->fd = fd;
+    pthread_mutex_lock(&s->lock);
+    if (again) {
+        s->seg_bytes -= last_seg(s)->size;
+        *last_seg(s) = g;
+    } else {
+        FZ_GROW(s->segs, s->n_segs, s->cap_segs);
+        s->segs[s->n_segs++] = g;
+    }
+    s->seg_bytes += g.size;
+    pthread_mutex_unlock(&s->lock);
+    return FZ_OK;
+}
+
+static fz_status write_run(const spool *s, const run *r, uint64_t at, fz_error *err) {
+    struct iovec v[RUN_BLOBS];
+    int n = 0, i = 0;
+    for (spl_blob *b = r->head; (uint32_t)n < r->n; b = b->next) v[n++] = (struct iovec){b->data, b->bytes};
+    switch (fz_fault("spool.write")) {
+    case FZ_FAULT_EIO: return spl_fail(err, EIO, "write to", s->dir);
+    case FZ_FAULT_ENOSPC: return spl_fail(err, ENOSPC, "write to", s->dir);
+    default: break;
+    }
+    while (i < n) {
+        ssize_t w = pwritev(s->fd, v + i, n - i < IOV_MAX ? n - i : IOV_MAX, (off_t)at);
+        if (w < 0 && errno == EINTR) continue;
+        if (w <= 0) return spl_fail(err, w == 0 ? EIO : errno, "write to", s->dir);
+        at += (uint64_t)w;
+        for (; i < n && (size_t)w >= v[i].iov_len; i++) w -= (ssize_t)v[i].iov_len;
+        if (i < n) v[i] = (struct iovec){(uint8_t *)v[i].iov_base + w, v[i].iov_len - (size_t)w};
+    }
+    return FZ_OK;
+}
+static fz_status sync_run(const spool *s, fz_error *err) {
+    switch (fz_fault("spool.fsync")) {
+    case FZ_FAULT_EIO: return spl_fail(err, EIO, "sync", s->dir);
+    case FZ_FAULT_ENOSPC: return spl_fail(err, ENOSPC, "sync", s->dir);
+    default: return fdatasync(s->fd) == 0 ? FZ_OK : spl_fail(err, errno, "sync", s->dir);
+    }
+}
+
+static void seal(const run *r, uint64_t seed) {
+    uint32_t i = 0;
+    for (spl_blob *b = r->head; i < r->n; b = b->next, i++)
+        for (size_t at = 0; at < b->bytes;) {
+            spl_frame *f = (spl_frame *)(void *)(b->data + at);
+            spl_frame_seal(f, seed);
+            at += f->size;
+        }
+}
+
+/* Makes a run durable. After a failure the file ends where it was durable, and is not written to again unless all that was missing was room for the write. */
+static fz_status store(spool *s, const run *r, bool fresh, fz_error *err) {
+    if (s->fd < 0 || fresh) FZ_TRY(begin_segment(s, err));
+    pthread_mutex_lock(&s->lock);
+    spl_seg g = *last_seg(s);
+    pthread_mutex_unlock(&s->lock);
+    seal(r, g.seed);
+    fz_status rc = write_run(s, r, g.size, err);
+    bool room = rc != FZ_OK && strcmp(err->code, "spool.no-space") == 0;
+    if (rc == FZ_OK) rc = sync_run(s, err);
+    if (rc == FZ_OK) return fz_fault("spool.durable") == FZ_FAULT_NONE ? FZ_OK : spl_fail(err, EIO, "sync", s->dir);
+    bool cut = ftruncate(s->fd, (off_t)g.size) == 0;
+    if (!room || !cut) {
+        close(s->fd);
+        s->fd = -1;
+    }
+    return rc;
+}
+
+/* ---- the thread ---- */
+static run next_run(const spool *s, bool *fresh) {
+    run r = {.head = s->head, .end = atomic_load(&s->durable)};
+    uint64_t size = s->n_segs && s->fd >= 0 ? s->segs[s->n_segs - 1].size : SPL_HEAD;
+    *fresh = s->head && size > SPL_HEAD && size + s->head->bytes > (uint64_t)s->segment_bytes;
+    if (*fresh) size = SPL_HEAD;
+    for (spl_blob *b = s->head; b && r.n < RUN_BLOBS && (r.n == 0 || size + r.bytes + b->bytes <= (uint64_t)s->segment_bytes); b = b->next) {
+        r.n++;
+        r.bytes += b->bytes;
+        r.end = b->end;
+    }
+    return r;
+}
+
+/* lock held */
+static void publish(spool *s, const run *r) {
+    spl_seg *g = last_seg(s);
+    g->size += r->bytes;
+    g->end = r->end;
+    s->seg_bytes += r->bytes;
+    s->queued -= r->bytes;
+    for (uint32_t i = 0; i < r->n; i++) {
+        spl_blob *b = s->head;
+        s->head = b->next;
+        remember(s, b);
+    }
+    if (!s->head) s->tail = &s->head;
+    if (s->failing) fz_log(FZ_LOG_INFO, "spool.writing-again", FZ_KV("dir", "%s", s->dir), NULL);
+    s->failing = 0;
+    s->stats.syncs++;
+    atomic_store_explicit(&s->durable, r->end, memory_order_release);
+    spl_evict(s, 0);
+    spl_check_full(s);
+    pthread_cond_broadcast(&s->moved);
+}
+
+static void tell_watchers(spool *s) {
+    pthread_mutex_lock(&s->watch_lock);
+    for (int i = 0; i < SPL_MAX_WATCHERS; i++)
+        if (s->watchers[i].fn) s->watchers[i].fn(s->watchers[i].cx);
+    pthread_mutex_unlock(&s->watch_lock);
+}
+
+/* lock held; waits where the thread is told of the end only */
+static void pause_ms(spool *s, int64_t ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    while (!s->closing && pthread_cond_timedwait(&s->work, &s->lock, &until) == 0) {}
+}
+
+/* A new segment after the last one, all of whose records are committed, so that the last one can go. lock held. */
+static void roll(spool *s) {
+    s->roll = false;
+    fz_error err;
+    if (s->head) return;
+    spl_seg *g = last_seg(s);
+    if (!g || g->size <= SPL_HEAD || g->end > s->trim_to) return;
+    pthread_mutex_unlock(&s->lock);
+    fz_status rc = begin_segment(s, &err);
+    pthread_mutex_lock(&s->lock);
+    if (rc == FZ_OK) rc = spl_remove_below(s, s->trim_to, &err);
+    if (rc != FZ_OK) fz_log_error(FZ_LOG_WARN, "spool.trim", &err);
+}
+
+static void fail(spool *s, const fz_error *err, int64_t *wait_ms) {
+    bool first = !s->failing;
+    s->failing = strcmp(err->code, "spool.no-space") == 0 ? ENOSPC : EIO;
+    if (first) fz_log_error(FZ_LOG_ERROR, "spool.cannot-write", err);
+    spl_check_full(s);
+    pthread_cond_broadcast(&s->moved);
+    pthread_mutex_unlock(&s->lock);
+    if (first) tell_watchers(s);
+    pthread_mutex_lock(&s->lock);
+    pause_ms(s, *wait_ms);
+    if (*wait_ms < LAST_PAUSE_MS) *wait_ms *= 2;
+}
+
+static void step(spool *s, int64_t *wait_ms) {
+    bool fresh;
+    run r = next_run(s, &fresh);
+    fz_error err;
+    pthread_mutex_unlock(&s->lock);
+    fz_status rc = store(s, &r, fresh, &err);
+    pthread_mutex_lock(&s->lock);
+    if (rc != FZ_OK) {
+        fail(s, &err, wait_ms);
+        return;
+    }
+    publish(s, &r);
+    *wait_ms = FIRST_PAUSE_MS;
+    s->notify = true;
+}
+
+void *spl_thread(void *p) {
+    spool *s = p;
+    int64_t wait_ms = FIRST_PAUSE_MS;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        while (!s->head && !s->closing && !s->roll && !s->notify) pthread_cond_wait(&s->work, &s->lock);
+        if (s->notify) {
+            s->notify = false;
+            pthread_mutex_unlock(&s->lock);
+            tell_watchers(s);
+            pthread_mutex_lock(&s->lock);
+        }
+        if (s->roll) roll(s);
+        bool last_try = s->closing;
+        if (s->head) step(s, &wait_ms);
+        if (last_try && (!s->head || s->failing)) break;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}

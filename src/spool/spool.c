@@ -1,0 +1,314 @@
+/* The spool's outside: opening, appending, waiting. See spool.h and spool_int.h. */
+#include "spool/spool_int.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEFAULT_MAX (1ll << 30)
+#define MOST_SEGMENT (64ll << 20)
+#define LEAST_SEGMENT (64ll << 10)
+#define DEFAULT_MEMORY (8u << 20)
+
+/* ---- opening ---- */
+static fz_status make_dirs(const char *dir, fz_error *err) {
+    char *p = fz_strdup(dir);
+    fz_status rc = FZ_OK;
+    for (char *q = p + 1; rc == FZ_OK; q++) {
+        if (*q != '/' && *q) continue;
+        char c = *q;
+        *q = 0;
+        if (mkdir(p, 0750) != 0 && errno != EEXIST) rc = spl_fail(err, errno, "make the directory", p);
+        *q = c;
+        if (!c) break;
+    }
+    fz_free(p);
+    return rc;
+}
+
+static fz_status take_lock(spool *s, fz_error *err) {
+    s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->dir_fd < 0) return spl_fail(err, errno, "open", s->dir);
+    char *path = fz_asprintf("%s/lock", s->dir);
+    s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    fz_status rc = s->lock_fd < 0 ? spl_fail(err, errno, "open", path) : FZ_OK;
+    if (rc == FZ_OK && flock(s->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) {
+            fz_fail(err, FZ_USER, "spool.in-use", "the spool '%s' is in use", s->dir);
+            rc = fz_hint(err, "another process, or another table of this one, reads and writes it; give each its own 'frazil.state.dir'");
+        } else rc = spl_fail(err, errno, "lock", path);
+    }
+    fz_free(path);
+    return rc;
+}
+
+static void spool_drop(spool *s) {
+    for (spl_blob *b = s->head, *next; b; b = next) {
+        next = b->next;
+        spl_blob_unref(b);
+    }
+    while (s->ring_n) {
+        spl_blob_unref(s->ring[s->ring_at++ % s->ring_cap]);
+        s->ring_n--;
+    }
+    if (s->fd >= 0) close(s->fd);
+    if (s->lock_fd >= 0) close(s->lock_fd);
+    if (s->dir_fd >= 0) close(s->dir_fd);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->watch_lock);
+    pthread_cond_destroy(&s->work);
+    pthread_cond_destroy(&s->moved);
+    fz_free(s->ring);
+    fz_free(s->segs);
+    fz_free(s->dir);
+    fz_free(s);
+}
+
+static spool *spool_make(const char *dir, const spool_options *o) {
+    spool *s = FZ_NEW(spool);
+    s->dir = fz_strdup(dir);
+    s->max_bytes = o && o->max_bytes > 0 ? o->max_bytes : DEFAULT_MAX;
+    s->segment_bytes = o && o->segment_bytes > 0 ? o->segment_bytes : s->max_bytes / 16;
+    if (!(o && o->segment_bytes > 0)) {
+        if (s->segment_bytes > MOST_SEGMENT) s->segment_bytes = MOST_SEGMENT;
+        if (s->segment_bytes < LEAST_SEGMENT) s->segment_bytes = LEAST_SEGMENT;
+    }
+    s->memory = o && o->memory ? o->memory : DEFAULT_MEMORY;
+    s->fd = s->lock_fd = s->dir_fd = -1;
+    s->tail = &s->head;
+    pthread_condattr_t mono;
+    pthread_condattr_init(&mono);
+    pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->watch_lock, NULL);
+    pthread_cond_init(&s->work, &mono);
+    pthread_cond_init(&s->moved, &mono);
+    pthread_condattr_destroy(&mono);
+    return s;
+}
+
+fz_status spool_open(const char *dir, const spool_options *o, spool **out, fz_error *err) {
+    *out = NULL;
+    FZ_TRY(make_dirs(dir, err));
+    spool *s = spool_make(dir, o);
+    fz_status rc = take_lock(s, err);
+    if (rc == FZ_OK) rc = spl_recover(s, err);
+    if (rc == FZ_OK) {
+        atomic_store(&s->durable, s->next);
+        if (pthread_create(&s->thread, NULL, spl_thread, s) != 0) rc = fz_fail(err, FZ_RETRY, "spool.io", "cannot start a thread: %s", strerror(errno));
+    }
+    if (rc != FZ_OK) {
+        spool_drop(s);
+        return rc;
+    }
+    *out = s;
+    return FZ_OK;
+}
+
+void spool_close(spool *s) {
+    if (!s) return;
+    pthread_mutex_lock(&s->lock);
+    s->closing = true;
+    pthread_cond_broadcast(&s->work);
+    pthread_cond_broadcast(&s->moved);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    if (s->head)
+        fz_log(FZ_LOG_ERROR, "spool.closed-unwritten", FZ_KV("dir", "%s", s->dir), FZ_KV("records", "%llu", (unsigned long long)(s->next - atomic_load(&s->durable))),
+               FZ_KV("reason", "%s", "the disk failed; their senders were told nothing and send them again"), NULL);
+    spool_drop(s);
+}
+
+/* ---- appending ---- */
+static size_t frame_size(const spool_frame *f, uint64_t *n_bytes) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < f->n; i++) sum += f->len[i];
+    *n_bytes = sum;
+    uint64_t size = sizeof(spl_frame) + (uint64_t)f->n * (f->time_ns ? 12 : 4) + f->context_len + sum;
+    return size > SPL_MAX_FRAME ? SIZE_MAX : (size_t)((size + 7) & ~7ull);
+}
+
+static void put_frame(uint8_t *p, const spool_frame *f, size_t size, uint64_t n_bytes) {
+    spl_frame h = {.size = (uint32_t)size, .n = f->n, .context_len = f->context_len, .arrival_ms = f->arrival_ms, .n_bytes = n_bytes, .flags = f->time_ns ? SPL_FLAG_TIMES : 0};
+    memcpy(p, &h, sizeof h);
+    uint8_t *q = p + sizeof h;
+    if (f->time_ns) {
+        memcpy(q, f->time_ns, (size_t)f->n * 8);
+        q += (size_t)f->n * 8;
+    }
+    memcpy(q, f->len, (size_t)f->n * 4);
+    q += (size_t)f->n * 4;
+    if (f->context_len) memcpy(q, f->context, f->context_len);
+    q += f->context_len;
+    if (n_bytes) memcpy(q, f->bytes, n_bytes);
+    q += n_bytes;
+    memset(q, 0, (size_t)(p + size - q));
+}
+
+/* All frames in one blob; their numbers are filled in when they are known. NULL: too large. */
+static spl_blob *make_blob(const spool_frame *f, uint32_t n) {
+    uint64_t total = 0, n_bytes;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!f[i].n) continue;
+        size_t size = frame_size(&f[i], &n_bytes);
+        if (size == SIZE_MAX) return NULL;
+        total += size;
+    }
+    if (total > SPL_MAX_FRAME) return NULL;
+    spl_blob *b = spl_blob_new((size_t)total);
+    uint8_t *p = b->data;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!f[i].n) continue;
+        size_t size = frame_size(&f[i], &n_bytes);
+        put_frame(p, &f[i], size, n_bytes);
+        p += size;
+    }
+    return b;
+}
+
+/* lock held */
+static fz_status refuse(spool *s, size_t need, fz_error *err) {
+    s->stats.refused++;
+    if (s->failing) return fz_fail(err, FZ_RETRY, s->failing == ENOSPC ? "spool.no-space" : "spool.io", "the spool '%s' cannot be written: %s", s->dir, strerror(s->failing));
+    if (need > s->refused_need) s->refused_need = need;
+    spl_check_full(s);
+    fz_fail(err, FZ_RETRY, "spool.full", "the spool '%s' is full", s->dir);
+    return fz_detail(err, "%llu of %lld bytes", (unsigned long long)(s->seg_bytes + s->queued), (long long)s->max_bytes);
+}
+
+static void wait_until(struct timespec *t, int64_t ms) {
+    clock_gettime(CLOCK_MONOTONIC, t);
+    t->tv_sec += ms / 1000;
+    t->tv_nsec += ms % 1000 * 1000000;
+    if (t->tv_nsec >= 1000000000) {
+        t->tv_sec++;
+        t->tv_nsec -= 1000000000;
+    }
+}
+
+/* lock held. Room in memory and on disk, or the reason why not. */
+static fz_status wait_room(spool *s, size_t need, int64_t wait_ms, fz_error *err) {
+    struct timespec until;
+    wait_until(&until, wait_ms);
+    for (;;) {
+        if (s->failing || s->seg_bytes + s->queued + need + SPL_HEAD > (uint64_t)s->max_bytes) return refuse(s, need + SPL_HEAD, err);
+        if (!s->queued || s->queued + need <= s->memory) return FZ_OK;
+        if (wait_ms <= 0 || pthread_cond_timedwait(&s->moved, &s->lock, &until) == ETIMEDOUT) {
+            s->stats.refused++;
+            return fz_fail(err, FZ_RETRY, "spool.busy", "the spool '%s' has %zu bytes in memory that are not yet on disk", s->dir, s->queued);
+        }
+    }
+}
+
+static void number(spool *s, spl_blob *b) {
+    b->first = s->next;
+    for (size_t at = 0; at < b->bytes;) {
+        spl_frame *f = (spl_frame *)(void *)(b->data + at);
+        f->first = s->next;
+        s->next += f->n;
+        s->stats.records_in += f->n;
+        s->stats.bytes_in += f->n_bytes;
+        at += f->size;
+    }
+    b->end = s->next;
+}
+
+fz_status spool_append(spool *s, const spool_frame *f, uint32_t n, int64_t wait_ms, uint64_t *ticket, fz_error *err) {
+    *ticket = 0;
+    spl_blob *b = make_blob(f, n);
+    if (!b || b->bytes + 2 * SPL_HEAD > (uint64_t)s->max_bytes) {
+        spl_blob_unref(b);
+        return fz_fail(err, FZ_DATA, "spool.too-large", "a message is larger than the spool '%s' may be", s->dir);
+    }
+    if (!b->bytes) {
+        spl_blob_unref(b);
+        return FZ_OK;
+    }
+    pthread_mutex_lock(&s->lock);
+    fz_status rc = wait_room(s, b->bytes, wait_ms, err);
+    if (rc == FZ_OK) {
+        number(s, b);
+        *ticket = b->end;
+        bool idle = !s->head;
+        *s->tail = b;
+        s->tail = &b->next;
+        s->queued += b->bytes;
+        spl_evict(s, 0);
+        if (idle) pthread_cond_signal(&s->work);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (rc != FZ_OK) spl_blob_unref(b);
+    return rc;
+}
+
+/* ---- marks ---- */
+const char *spool_incarnation(const spool *s) { return s->incarnation; }
+uint64_t spool_durable(const spool *s) { return atomic_load_explicit(&s->durable, memory_order_acquire); }
+bool spool_full(const spool *s) { return atomic_load(&s->full); }
+
+fz_status spool_wait(spool *s, uint64_t ticket, int64_t timeout_ms, fz_error *err) {
+    struct timespec until;
+    wait_until(&until, timeout_ms);
+    pthread_mutex_lock(&s->lock);
+    while (atomic_load(&s->durable) < ticket && timeout_ms > 0 && pthread_cond_timedwait(&s->moved, &s->lock, &until) != ETIMEDOUT) {}
+    bool there = atomic_load(&s->durable) >= ticket;
+    int failing = s->failing;
+    pthread_mutex_unlock(&s->lock);
+    if (there) return FZ_OK;
+    return fz_fail(err, FZ_RETRY, "spool.io", "the spool '%s' is not durable yet: %s", s->dir, failing ? strerror(failing) : "time is over");
+}
+
+void spool_watch(spool *s, void (*fn)(void *cx), void *cx) {
+    pthread_mutex_lock(&s->watch_lock);
+    for (int i = 0; i < SPL_MAX_WATCHERS; i++)
+        if (!s->watchers[i].fn) {
+            s->watchers[i] = (spl_watcher){fn, cx};
+            break;
+        }
+    pthread_mutex_unlock(&s->watch_lock);
+}
+void spool_unwatch(spool *s, void (*fn)(void *cx), void *cx) {
+    pthread_mutex_lock(&s->watch_lock);
+    for (int i = 0; i < SPL_MAX_WATCHERS; i++)
+        if (s->watchers[i].fn == fn && s->watchers[i].cx == cx) s->watchers[i] = (spl_watcher){0};
+    pthread_mutex_unlock(&s->watch_lock);
+}
+
+static spool *unconst(const spool *s) { return (spool *)(uintptr_t)s; }
+uint64_t spool_low(const spool *s) {
+    spool *m = unconst(s);
+    pthread_mutex_lock(&m->lock);
+    uint64_t low = s->n_segs ? s->segs[0].first : atomic_load(&m->durable);
+    pthread_mutex_unlock(&m->lock);
+    return low;
+}
+uint64_t spool_bytes(const spool *s) {
+    spool *m = unconst(s);
+    pthread_mutex_lock(&m->lock);
+    uint64_t n = s->seg_bytes;
+    pthread_mutex_unlock(&m->lock);
+    return n;
+}
+spool_stats spool_get_stats(const spool *s) {
+    spool *m = unconst(s);
+    pthread_mutex_lock(&m->lock);
+    spool_stats st = s->stats;
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}
+
+fz_status spool_trim(spool *s, uint64_t upto, fz_error *err) {
+    pthread_mutex_lock(&s->lock);
+    if (upto > s->trim_to) s->trim_to = upto;
+    fz_status rc = spl_remove_below(s, s->trim_to, err);
+    const spl_seg *last = s->n_segs ? &s->segs[s->n_segs - 1] : NULL;
+    bool large = last && (last->size >= (uint64_t)s->segment_bytes / 4 || s->seg_bytes >= (uint64_t)s->max_bytes / 2 || s->refused_need);
+    if (large && last->size > SPL_HEAD && last->end <= s->trim_to && !s->head) { /* the thread begins a new one and removes it */
+        s->roll = true;
+        pthread_cond_signal(&s->work);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}

@@ -1,0 +1,135 @@
+/* Inside the spool: how a segment looks on disk, and who owns what.
+ *
+ * A segment file is a head of SPL_HEAD bytes and frames, each a multiple of 8 bytes. Numbers are in the machine's byte order (little-endian; a spool is not carried between machines).
+ *   head  : magic, version, size of the head, seed, incarnation, first number, `after`, checksum of all before
+ *   frame : checksum, mark, size, first number, n, context_len, arrival_ms, n_bytes, flags | time_ns[n] if FLAG_TIMES | len[n] | context | bytes | zeros
+ * A segment's seed is a random number that never leaves the file: it seeds the checksums of its frames, and its low half is their mark. So the bytes of a record cannot pass for a frame when
+ * a damaged segment is searched for the next intact one.
+ *
+ * Invariants
+ *  1. A head is durable before its file has its name: a file without a right head was damaged, it is no rest of a crash.
+ *  2. Nothing is appended to a file that another process has written, or whose write or fsync failed: the next segment begins instead. Frames whose number the next segment covers are void.
+ *  3. `after` <= first: [after, first) were never given to a record that anybody was told of. After a torn tail numbers leap by SPL_LEAP, because a tail that was cut may have been
+ *     acknowledged and read if it was not a crash that tore it.
+ *  4. segs, ring, the queue and all marks are under `lock`; the file that is written to belongs to the spool's thread.
+ */
+#ifndef SPL_SPOOL_INT_H
+#define SPL_SPOOL_INT_H
+#include "spool/spool.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define SPL_HEAD 88u
+#define SPL_VERSION 1u
+#define SPL_LEAP (1ull << 32)
+#define SPL_MAX_FRAME (1u << 30)
+enum { SPL_FLAG_TIMES = 1, SPL_MAX_WATCHERS = 8, SPL_BLOCK = 1 << 20 };
+
+typedef struct spl_head {
+    char magic[8];
+    uint32_t version, size;
+    uint64_t seed;
+    char incarnation[36];
+    uint32_t unused;
+    uint64_t first, after, sum;
+} spl_head;
+_Static_assert(sizeof(spl_head) == SPL_HEAD, "the head of a segment on disk");
+
+typedef struct spl_frame {
+    uint64_t sum;       /* XXH3, seeded, of the frame behind it */
+    uint32_t mark, size;
+    uint64_t first;
+    uint32_t n, context_len;
+    int64_t arrival_ms;
+    uint64_t n_bytes;
+    uint32_t flags, unused;
+} spl_frame;
+_Static_assert(sizeof(spl_frame) == 56, "a frame's head has 56 bytes on disk");
+
+/* Whole frames in memory: one append, or a block read back. */
+typedef struct spl_blob {
+    _Atomic uint32_t refs;
+    uint64_t first, end;
+    size_t bytes;           /* of frames in data */
+    struct spl_blob *next;  /* in the queue */
+    _Alignas(16) uint8_t data[];
+} spl_blob;
+
+typedef struct spl_seg {
+    uint64_t first, after, end, size, seed; /* size: of what is durable; end: number behind its last record, of an older one that of the next one's `after` */
+    uint64_t damage_to;                     /* damage was counted up to this byte */
+} spl_seg;
+
+typedef struct spl_watcher { void (*fn)(void *cx); void *cx; } spl_watcher;
+
+struct spool {
+    char *dir;
+    int lock_fd, dir_fd;
+    char incarnation[37];
+    int64_t max_bytes, segment_bytes;
+    size_t memory;
+    pthread_mutex_t lock;
+    pthread_cond_t work, moved;          /* for the thread; for those who wait for durability, memory or records */
+    pthread_t thread;
+    bool started, closing, roll, notify;
+    /* frames on their way */
+    spl_blob *head, **tail;
+    size_t queued;                       /* bytes in the queue and in the write that runs */
+    uint64_t next;                       /* number of the next record */
+    _Atomic uint64_t durable;
+    /* the newest durable ones */
+    spl_blob **ring;
+    size_t ring_at, ring_n, ring_cap, cached;
+    /* files */
+    spl_seg *segs;
+    size_t n_segs, cap_segs;
+    int fd;                              /* of the last segment; -1: the next write begins a new one */
+    uint64_t seg_bytes, trim_to, lost_to;
+    /* trouble */
+    int failing;                         /* errno of the last try; 0: none */
+    uint64_t refused_need;               /* bytes that an append wanted and did not get; 0: none */
+    _Atomic bool full;
+    spool_stats stats;
+    pthread_mutex_t watch_lock;
+    spl_watcher watchers[SPL_MAX_WATCHERS];
+};
+
+/* ---- spl_file.c: bytes and files ---- */
+char *spl_path(const spool *s, uint64_t first, const char *suffix); /* <dir>/<20 digits><suffix>; the caller frees */
+fz_status spl_fail(fz_error *err, int e, const char *what, const char *path); /* errno as USER spool.directory, RETRY spool.no-space or spool.io */
+void spl_frame_seal(spl_frame *f, uint64_t seed);
+/* Does a frame begin at p? n bytes are there, `most` may follow. Checks the head's sense only. */
+bool spl_frame_plausible(const uint8_t *p, size_t n, uint64_t most, uint64_t seed);
+bool spl_frame_right(const uint8_t *p, uint64_t seed); /* whole in memory, plausible */
+/* Begins a segment under its name, durable; *fd to write to. */
+fz_status spl_seg_create(spool *s, uint64_t first, uint64_t after, spl_seg *out, int *fd, fz_error *err) FZ_MUST_USE;
+fz_status spl_sync_dir(const spool *s, fz_error *err) FZ_MUST_USE;
+/* Writes a small file durably under its name. */
+fz_status spl_file_put(const spool *s, const char *name, const void *p, size_t n, fz_error *err) FZ_MUST_USE;
+/* n bytes at `at`, or less at the file's end: *got. Pages that cannot be read are zeros. */
+void spl_read_at(int fd, uint64_t at, uint8_t *out, size_t n, size_t *got);
+
+spl_blob *spl_blob_new(size_t bytes);
+void spl_blob_unref(spl_blob *b);
+
+/* A walk over the frames of one segment file. */
+typedef struct spl_walk {
+    int fd;
+    uint64_t at, limit, seed;  /* next byte; end */
+    uint64_t least, most;      /* numbers that a frame may begin with: [least, most) */
+    uint64_t bad_at, bad_n;    /* set by a step that met damage: bytes [bad_at, +bad_n) hold no frame */
+} spl_walk;
+/* Intact frames from `at` on, as a blob of up to SPL_BLOCK bytes (more for one large frame); NULL: bytes that are damaged (bad_n), or the end (bad_n is 0). */
+spl_blob *spl_walk_next(spl_walk *w);
+
+/* ---- spl_open.c ---- */
+fz_status spl_recover(spool *s, fz_error *err) FZ_MUST_USE;
+/* Keeps a copy of bytes that hold no frame in NAME.damaged, counts and names them, each once. Takes the lock. */
+void spl_damage(spool *s, uint64_t seg_first, int fd, uint64_t at, uint64_t n);
+
+/* ---- spl_write.c ---- */
+void *spl_thread(void *spool_);
+void spl_evict(spool *s, size_t want);  /* lock held: lets go of cached blobs until `want` more bytes fit */
+void spl_check_full(spool *s);          /* lock held */
+fz_status spl_remove_below(spool *s, uint64_t upto, fz_error *err) FZ_MUST_USE; /* lock held */
+#endif
