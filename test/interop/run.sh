@@ -12,7 +12,7 @@ trap '[ -n "${KEEP:-}" ] || rm -rf "$FRAZIL_TEST_DIR"' EXIT
 READERS=$PWD/test/peers/readers.sh
 TOOLS=$B/test/tools
 CATALOG_TESTS="$B/unit/catalog/test_catalog $B/unit/catalog/test_race $B/unit/catalog/test_threads"
-make -s "B=$B" "$TOOLS/manifest_tool" "$TOOLS/catalog_tool" "$TOOLS/parquet_write" "$TOOLS/store_tool" $CATALOG_TESTS || exit 1
+make -s "B=$B" "$TOOLS/manifest_tool" "$TOOLS/catalog_tool" "$TOOLS/parquet_write" "$TOOLS/store_tool" "$TOOLS/aws_who" $CATALOG_TESTS || exit 1
 bash "$READERS" up || exit 1
 failed=()
 
@@ -33,6 +33,7 @@ part manifests python test/interop/manifest_check.py "$TOOLS/manifest_tool"
 part catalog python test/interop/catalog_pyiceberg.py "$TOOLS/catalog_tool"
 part catalog-postgres env FRAZIL_CATALOG_TESTS="$CATALOG_TESTS" bash test/interop/postgres.sh "$TOOLS/catalog_tool" "$FRAZIL_TEST_DIR/postgres"
 part parquet python test/interop/parquet_roundtrip.py "$TOOLS/parquet_write" "$FRAZIL_TEST_DIR/parquet"
+part credentials python test/interop/aws_chain.py "$TOOLS/aws_who"
 part s3 bash test/interop/s3.sh "$TOOLS/store_tool" "$FRAZIL_TEST_DIR/s3"
 part append python test/interop/append.py
 part glue bash test/interop/glue.sh
