@@ -78,13 +78,13 @@ ARN = "arn:aws:iam::123456789012:role/"
 # name, environment, config, credentials
 CASES = [
     ("nothing", {}, "", ""),
-    ("environment", ENV, "", "[default]\n" + KEYS.format("FILE"), None),
+    ("environment", ENV, "", "[default]\n" + KEYS.format("FILE")),
     ("environment with token", {**ENV, "AWS_SESSION_TOKEN": "tok"}, "", ""),
     ("environment with half", {"AWS_ACCESS_KEY_ID": "ENV"}, "", ""),
-    ("environment beats a profile of the environment", {**ENV, "AWS_PROFILE": "p"}, "[profile p]\nregion = eu-west-3\n", "[p]\n" + KEYS.format("FILE"), None),
-    ("default profile", {}, "", "[default]\n" + KEYS.format("FILE"), None),
+    ("environment beats a profile of the environment", {**ENV, "AWS_PROFILE": "p"}, "[profile p]\nregion = eu-west-3\n", "[p]\n" + KEYS.format("FILE")),
+    ("default profile", {}, "", "[default]\n" + KEYS.format("FILE")),
     ("named profile", {"AWS_PROFILE": "p"}, "[profile p]\nregion = eu-west-3\n", "[p]\n" + KEYS.format("FILE") + "aws_session_token = tok\n"),
-    ("missing profile", {"AWS_PROFILE": "p"}, "", "[default]\n" + KEYS.format("FILE"), None),
+    ("missing profile", {"AWS_PROFILE": "p"}, "", "[default]\n" + KEYS.format("FILE")),
     ("profile of the config file", {"AWS_DEFAULT_PROFILE": "p"}, "[profile p]\n" + KEYS.format("FILE"), ""),
     ("role", {}, f"[default]\nrole_arn = {ARN}R\nsource_profile = src\nexternal_id = ext\nduration_seconds = 1800\n[profile src]\n" + KEYS.format("SRC"), ""),
     ("role over role", {}, f"[default]\nrole_arn = {ARN}A\nsource_profile = b\n[profile b]\nrole_arn = {ARN}B\nsource_profile = src\n[profile src]\n" + KEYS.format("SRC"), ""),
