@@ -138,12 +138,11 @@ fz_status s3_put_if_absent(s3_store *s, const char *location, const void *p, siz
         fz_status rc = put(s, location, &body, hex, true, &maybe, e);
         bool again = rc == FZ_UNKNOWN || (rc == FZ_RETRY && (unsure || strcmp(e->code, "file.conflicting") == 0));
         unsure |= maybe || rc == FZ_UNKNOWN;
-        if (rc == FZ_CONFLICT && unsure) return decide(s, location, p, n, err);
         if (again && tries + 1 < most) {
             s3_back_off(tries);
             continue;
         }
         if (rc == FZ_OK || !unsure) return rc;
-        return decide(s, location, p, n, err); /* tried to the end: UNKNOWN unless it can be read back */
+        return decide(s, location, p, n, err); /* something is there, or the tries are at their end: UNKNOWN unless it can be read back */
     }
 }

@@ -29,9 +29,8 @@ static fz_status store_object(object *o, fz_error *err) {
 
 /* ---- batches ---- */
 
-typedef struct entry { char *location; fz_error *error; bool stored; } entry;
+typedef struct entry { s3_store *s; char *location; fz_error *error; bool stored; } entry;
 struct s3_batch {
-    s3_store *s;           /* of the first object; a batch is of one store */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     entry *v;              /* in the order in which they were finished */
@@ -75,7 +74,6 @@ static fz_status first_error(const s3_batch *b, fz_error *err) {
 static fz_status batch_add(s3_batch **at, object *o, uint64_t memory, uint64_t disk, fz_error *err) {
     if (!*at) {
         *at = FZ_NEW(s3_batch);
-        (*at)->s = o->s;
         pthread_mutex_init(&(*at)->lock, NULL);
         pthread_cond_init(&(*at)->changed, NULL);
     }
@@ -85,7 +83,7 @@ static fz_status batch_add(s3_batch **at, object *o, uint64_t memory, uint64_t d
     size_t i = b->n;
     if (rc == FZ_OK) {
         FZ_GROW(b->v, b->n, b->cap);
-        b->v[b->n++] = (entry){.location = fz_strdup(o->location)};
+        b->v[b->n++] = (entry){.s = o->s, .location = fz_strdup(o->location)};
         b->open++;
     }
     pthread_mutex_unlock(&b->lock);
@@ -121,11 +119,15 @@ void s3_batch_drop(s3_batch *b) {
     pthread_mutex_unlock(&b->lock);
     await_all(b);
     const char **v = fz_malloc((b->n + 1) * sizeof *v);
-    size_t n = 0;
-    fz_error e;
-    for (size_t i = 0; i < b->n; i++)
-        if (b->v[i].stored) v[n++] = b->v[i].location;
-    if (n > 0 && s3_delete_many(b->s, v, n, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "s3.orphan", &e);
+    for (size_t from = 0; from < b->n;) { /* store by store; nearly always there is one */
+        s3_store *s = b->v[from].s;
+        size_t n = 0, i = from;
+        fz_error e;
+        for (; i < b->n && b->v[i].s == s; i++)
+            if (b->v[i].stored) v[n++] = b->v[i].location;
+        if (n > 0 && s3_delete_many(s, v, n, &e) != FZ_OK) fz_log_error(FZ_LOG_WARN, "s3.orphan", &e);
+        from = i;
+    }
     fz_free(v);
     forget(b);
 }

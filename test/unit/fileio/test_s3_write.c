@@ -369,11 +369,13 @@ static void test_put_fails(void **state) {
     OK(feed(w, 0, 1000, 1000));
     FAILS(fio_writer_finish(w, NULL, &err), FZ_RETRY, "aws.unavailable");
     S3_FAKE_LOCKED(fake, fake->before = NULL);
-    LOSE(.op = "PUT object", .times = 2); /* (the transport asks twice) it is there, but we must say that it is not */
-    w = open_at("k");
-    OK(feed(w, 0, MB, MB));
-    FAILS(fio_writer_finish(w, NULL, &err), FZ_RETRY, "aws.unavailable");
-    assert_int_equal(fake->n, 0);
+    for (size_t n = 1000; n <= MB; n += MB - 1000) { /* from memory, and from the staging file */
+        LOSE(.op = "PUT object", .times = 2); /* (the transport asks twice) it is there, but we must say that it is not */
+        w = open_at("k");
+        OK(feed(w, 0, n, n));
+        FAILS(fio_writer_finish(w, NULL, &err), FZ_RETRY, "aws.unavailable");
+        assert_int_equal(fake->n, 0);
+    }
     S3_FAKE_LOCKED(fake, fake->after = NULL);
     use("0");
     rmdir(dir); /* the staging directory is made when it is missing */
@@ -393,6 +395,41 @@ static void test_put_fails(void **state) {
     FAILS(fio_put(io, "s3://b/x", "x", 1, &err), FZ_RETRY, "file.io");
     assert_int_equal(tries, 0);
     OK(fz_fault_arm(NULL, &err));
+}
+
+/* ---- credentials that end in the middle of an upload ---- */
+
+static unsigned vended, expired_seen;
+static fz_status vend(void *cx, fz_arena *a, aws_credentials *out, fz_error *e) {
+    (void)cx, (void)e;
+    unsigned n = ++vended;
+    *out = (aws_credentials){.access_key = fz_arena_printf(a, "AKIDVENDED%u", n), .secret_key = "hush", .token = fz_arena_printf(a, "token%u", n), .source = "a catalog"};
+    return FZ_OK;
+}
+static bool expire(s3_fake *f, const char *op, const http_seen *rq, http_reply *r) { /* the first ones end with the third part, the second ones with the last call */
+    char v[512], part[8] = "";
+    if (!http_fake_header(rq, "authorization", v, sizeof v)) return false;
+    s3_fake_query(rq->target, "partNumber", part, sizeof part);
+    bool first = strstr(v, "AKIDVENDED1/") != NULL, second = strstr(v, "AKIDVENDED2/") != NULL;
+    if (!(first && atoi(part) >= 3) && !(first && strcmp(op, "COMPLETE") == 0) && !(second && strcmp(op, "COMPLETE") == 0)) return false;
+    expired_seen++;
+    s3_fake_error(f, r, 400, "ExpiredToken");
+    r->body = fz_buf_cstr(&f->body);
+    return true;
+}
+
+static void test_credentials_end(void **state) {
+    (void)state;
+    aws_provider *p = aws_provider_custom(vend, NULL, NULL);
+    fio_set_provider(io, p);
+    aws_provider_unref(p);
+    S3_FAKE_LOCKED(fake, fake->before = expire; vended = expired_seen = 0);
+    fio_writer *w = open_at("k");
+    OK(feed(w, 0, 24 * MB, MB));
+    OK(fio_writer_finish(w, NULL, &err));
+    holds("k", 24 * MB);
+    assert_int_equal(vended, 3);
+    assert_true(expired_seen >= 2);
 }
 
 /* ---- batches ---- */
@@ -525,6 +562,6 @@ static void test_seeded(void **state) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeded), T(test_sizes),    T(test_flush),    T(test_room_is_given_back), T(test_dead_process), T(test_abort),       T(test_part_fails),
-                                       T(test_complete), T(test_complete_unclear), T(test_complete_at_work), T(test_put_fails), T(test_batch),    T(test_batch_fails), T(test_batch_mixed)};
+                                       T(test_complete), T(test_complete_unclear), T(test_complete_at_work), T(test_put_fails), T(test_batch),    T(test_batch_fails), T(test_batch_mixed), T(test_credentials_end)};
     return cmocka_run_group_tests_name("s3 writes", tests, NULL, NULL);
 }
