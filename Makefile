@@ -3,7 +3,7 @@
 # ROOMS lists the rooms of src/ from the lowest to the highest; DEPS_x what room x may include. The include check
 # (test/check_includes.py) reads the same lines, so that the picture and the build cannot drift apart.
 
-ROOMS := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops session cli
+ROOMS := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink delivery job ops session cli
 
 DEPS_base    :=
 DEPS_spool   := base
@@ -20,10 +20,11 @@ DEPS_decode  := base col
 DEPS_sql     := base col
 DEPS_exec    := base col sql
 DEPS_sink    := base col net aws fileio parquet iceberg catalog
-DEPS_job     := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink
-DEPS_ops     := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink job
-DEPS_session := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops
-DEPS_cli     := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink job ops session
+DEPS_delivery := base col net aws fileio sql exec
+DEPS_job     := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink delivery
+DEPS_ops     := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink delivery job
+DEPS_session := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink delivery job ops
+DEPS_cli     := base spool col conf net aws fileio parquet iceberg catalog source decode sql exec sink delivery job ops session
 
 CC      := gcc
 # V=1 shows the commands.

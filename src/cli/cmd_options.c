@@ -1,4 +1,5 @@
 /* `frazil options`: the reference of settings, options, properties, functions and metrics, in Markdown, printed from the tables that the program itself reads. */
+#include "delivery/delivery.h"
 #include "cli/cli_int.h"
 #include "decode/decode.h"
 #include "job/job.h"
@@ -66,6 +67,7 @@ static void connectors(void) {
         puts("\n| Metadata column | Type |\n|---|---|");
         for (; m->key; m++) printf("| `%s` | `%s` |\n", m->key, m->type);
     }
+    for (const dlv_connector_info *d = dlv_connectors(); d->name; d++) put_table(d->name, d->doc, d->options);
 }
 
 static void formats(void) {

@@ -59,15 +59,36 @@ static void take_ranges(job *j, job_prepared *p) {
         }
 }
 
-static void prepared_free(job_prepared *p) {
+void job_prepared_free(job_prepared *p) {
     if (!p) return;
+    dlv_lot_free(p->lot);
     for (uint32_t i = 0; i < p->n_shards; i++) sink_files_free(&p->files[i]);
     fz_arena_free(p->arena);
     fz_free(p);
 }
 
+/* A delivery is cut when its buffer asks for it, or at the end. */
+static job_prepared *prepare_delivery(job *j, job_sink *s, bool final) {
+    bool claim, has_moved = moved(j, s, &claim), due = s->replaying ? job_delivery_replayed(j, s) : final || dlv_wants(s->delivery);
+    if (job_courier_busy(s->courier) || !due) return NULL;
+    job_prepared *p = FZ_NEW(job_prepared);
+    p->sink = s;
+    p->arena = fz_arena_new();
+    p->lot = job_courier_cut(s->courier);
+    p->rows = dlv_lot_rows(p->lot);
+    if (atomic_load(&s->failing) || (!p->lot && !has_moved && !claim)) {
+        job_prepared_free(p);
+        return NULL;
+    }
+    snprintf(p->commit_id, sizeof p->commit_id, "%s/%" PRIu64 "/%u", j->run_id, j->checkpoint, s->index);
+    take_ranges(j, p);
+    job_delivery_describe(j, p);
+    return p;
+}
+
 /* NULL: nothing to commit this time. Workers are parked. */
 static job_prepared *prepare(job *j, job_sink *s, bool final) {
+    if (s->delivery) return prepare_delivery(j, s, final);
     fz_error err;
     bool claim, has_moved = moved(j, s, &claim);
     job_prepared *p = FZ_NEW(job_prepared);
@@ -83,9 +104,8 @@ static job_prepared *prepare(job *j, job_sink *s, bool final) {
     /* Checkpoints without rows only move positions: the first commit of a claimed split, the last one of a run, and every tenth. */
     bool worth = p->n_files || claim || (has_moved && (final || ++s->empty_checkpoints >= 10));
     if (atomic_load(&s->failing) || !worth) {
-        for (uint32_t i = 0; i < p->n_shards; i++)
-            for (uint32_t f = 0; f < p->files[i].n; f++) sink_discard(s->table->io, p->files[i].v[f].path); /* only when failing: none is live */
-        prepared_free(p);
+        for (uint32_t i = 0; i < p->n_shards; i++) sink_discard_files(s->table->io, p->files[i].v, p->files[i].n); /* only when failing: none is live */
+        job_prepared_free(p);
         return NULL;
     }
     s->empty_checkpoints = 0;
@@ -97,10 +117,12 @@ static job_prepared *prepare(job *j, job_sink *s, bool final) {
 
 /* ---- failures of sinks ---- */
 static void abort_sink(job *j, job_sink *s) { /* workers are parked */
-    job_writers_abort(j, s);
+    if (s->delivery) job_courier_abort(s->courier);
+    else job_writers_abort(j, s);
     atomic_store(&s->failing, false);
 }
 static int64_t retry_window_ns(const job_sink *s) {
+    if (s->delivery) return INT64_MAX; /* its courier counts the time, lot by lot */
     return ice_property_i64(s->table->metadata, "commit.retry.total-timeout-ms", 1800000) * 1000000;
 }
 
@@ -133,6 +155,11 @@ static void wait_sink(job *j, job_sink *s, const fz_error *err) {
  * catalog may take its time. */
 static void resume_sink(job *j, job_sink *s, bool parked) {
     fz_error err;
+    if (s->delivery && job_courier_busy(s->courier)) { /* the outcome of a lot decides where reading begins */
+        s->wait_until_ns = fz_mono_ns() + 100000000;
+        s->status = SINK_WAITING;
+        return;
+    }
     fz_status rc = job_sink_position(j, s, &err);
     rc = job_passing(rc, &err);
     if (!parked) job_park(j);
@@ -174,9 +201,47 @@ static void rewind_sink(job *j, job_sink *s, const fz_error *why) {
     resume_sink(j, s, true);
 }
 
+static void note_committed(job *j, const job_prepared *p, bool by_other);
+
+/* What became of a delivery's lot. */
+static void settle_lot(job *j, job_sink *s, bool wait, bool parked) {
+    job_prepared *p;
+    fz_status rc;
+    fz_error err;
+    if (!s->delivery || !job_courier_back(s->courier, wait, &p, &rc, &err)) return;
+    if (rc == FZ_OK) note_committed(j, p, false);
+    else {
+        fz_metric_add(FZ_M_CHECKPOINTS_FAILED, 1);
+        s->unknown = rc == FZ_UNKNOWN;
+    }
+    bool replayed = rc == FZ_OK && s->replaying;
+    job_prepared_free(p);
+    if (rc == FZ_OK && !replayed) return;
+    if (!parked) job_park(j);
+    if (rc != FZ_OK) settle_failure(j, s, &err);
+    else if (s->status == SINK_RUNNING) { /* the intent is made good: on without limits, from where it ends */
+        abort_sink(j, s);
+        resume_sink(j, s, true);
+    }
+    if (!parked) job_unpark(j);
+}
+
+/* A delivery whose buffer is due does not wait for the others' checkpoint. */
+static void cut_delivery(job *j, job_sink *s) {
+    if (!s->delivery || s->status != SINK_RUNNING || atomic_load(&s->failing) || job_courier_busy(s->courier)) return;
+    if (s->replaying ? !job_delivery_replayed(j, s) : !dlv_is_full(s->delivery)) return;
+    fz_error err;
+    job_park(j);
+    job_prepared *p = dead_letters_sync(j->letters, &err) == FZ_OK ? prepare(j, s, false) : NULL;
+    job_unpark(j);
+    if (p) job_courier_send(s->courier, p);
+}
+
 static void tend_sinks(job *j) {
     for (uint32_t i = 0; i < j->n_sinks; i++) {
         job_sink *s = j->sinks[i];
+        settle_lot(j, s, false, false);
+        cut_delivery(j, s);
         bool failing = s->status == SINK_RUNNING && atomic_load(&s->failing);
         bool due = s->status == SINK_WAITING && fz_mono_ns() >= s->wait_until_ns;
         if (due) resume_sink(j, s, false);
@@ -216,8 +281,14 @@ static void note_committed(job *j, const job_prepared *p, bool by_other) {
            FZ_KV("files", "%u", p->n_files), FZ_KV("splits", "%u", p->n_ranges), NULL);
 }
 
-static bool commit_one(job *j, job_prepared *p, bool parked) {
+static bool commit_one(job *j, job_prepared *p, bool parked, bool wait) {
     fz_error err;
+    job_sink *s = p->sink;
+    if (s->delivery) {
+        job_courier_send(s->courier, p);
+        if (wait) settle_lot(j, s, true, parked);
+        return s->status == SINK_RUNNING;
+    }
     job_commit_outcome out = job_commit(j, p, &err);
     if (out == COMMIT_DONE || out == COMMIT_BY_OTHER) {
         note_committed(j, p, out == COMMIT_BY_OTHER);
@@ -281,6 +352,8 @@ static bool checkpoint(job *j, bool final, bool stay) {
         job_sink *s = j->sinks[i];
         if (s->status != SINK_RUNNING || atomic_load(&s->failing)) continue;
         if (s->only_bounded_oneshot && !(final && job_all_done(j))) continue;
+        if (final) settle_lot(j, s, true, true);
+        if (s->status != SINK_RUNNING) continue;
         p[i] = prepare(j, s, final);
         ok &= !atomic_load(&s->failing);
     }
@@ -293,8 +366,10 @@ static bool checkpoint(job *j, bool final, bool stay) {
     }
     if (!stay) job_unpark(j);
     for (uint32_t i = 0; i < j->n_sinks; i++) {
-        if (p[i]) ok &= commit_one(j, p[i], stay);
-        prepared_free(p[i]);
+        if (!p[i]) continue;
+        bool courier = p[i]->sink->delivery != NULL; /* who keeps it until it is settled */
+        ok &= commit_one(j, p[i], stay, final);
+        if (!courier) job_prepared_free(p[i]);
     }
     fz_free(p);
     report(j);

@@ -17,6 +17,8 @@ typedef struct job_insert {
     const sql_plan *plan;        /* bound against the target's columns, in the table's order */
     cat_catalog *catalog;
     cat_ident target;
+    const sql_table *connector;  /* a delivery: catalog is NULL and target empty */
+    const col_schema *schema;    /* of a delivery's rows */
     const char *target_text;     /* catalog.database.table, for messages and logs */
     sql_pos pos;
 } job_insert;

@@ -6,6 +6,8 @@
  *   writers.c  writer shards: queues and threads around sink_shard
  *   commit.c   the position-checked commit (rules 2 to 4)
  *   records.c  checkpoint records
+ *   deliver.c  deliveries as sinks: opening, positions, intents
+ *   courier.c  their threads
  *   oneshot.c  INSERTs whose plan is no chain over a connector table
  *   status.c   gauges and the live line
  *
@@ -19,6 +21,7 @@
 #include "job/dead_letter.h"
 #include "job/job.h"
 #include "job/lineage.h"
+#include "delivery/delivery.h"
 #include "job/records.h"
 #include "job/scan.h"
 #include "sink/sink.h"
@@ -36,6 +39,7 @@ typedef struct job_split_state {
     bool claim;              /* must enter a commit even without rows, so that its start is a number from then on */
     int64_t remembered;
     int64_t from, next;      /* rows in [from, next) have been handed to the sink and are not committed */
+    int64_t limit;           /* nothing is handed over from here on (the end of an intent); INT64_MAX: none */
     uint64_t read, added, filtered, rejected, unparseable;
     bool has_last;           /* the last record below next */
     int64_t last_offset, last_timestamp;
@@ -67,6 +71,8 @@ struct job_source {
 };
 
 /* Legal moves: RUNNING -> WAITING (a failure that may pass; files dropped) -> RUNNING (positions loaded again); any -> FAILED. */
+typedef struct job_courier job_courier; /* courier.c */
+
 typedef enum { SINK_RUNNING, SINK_WAITING, SINK_FAILED } job_sink_status;
 
 struct job_sink {
@@ -74,9 +80,14 @@ struct job_sink {
     const char *text;
     cat_catalog *catalog;
     cat_ident ident;
+    const job_insert *insert; /* the first one into it */
     fz_arena *arena;
     cat_table *table;        /* as loaded at the start: what files are written with */
     sink_table *files;
+    dlv_delivery *delivery;  /* in place of table and files; with */
+    job_courier *courier;
+    fio *state_io;
+    bool replaying;          /* an intent is being made good */
     job_sink_status status;
     job_split_state **splits; /* by source index: array of states by split index (NULL: not read by this sink) */
     uint32_t *n_splits;
@@ -108,6 +119,8 @@ typedef struct job_prepared { /* what one checkpoint yields for one sink */
     int64_t *remembered;
     char commit_id[96];
     bool new_chain;
+    dlv_lot *lot;            /* deliveries: in place of files */
+    const char *ranges_text, *state_text;
 } job_prepared;
 
 typedef struct job_writer job_writer; /* a shard with its queue and thread: writers.c */
@@ -171,6 +184,8 @@ void job_park(job *j);       /* returns when every worker has stopped between tw
 void job_unpark(job *j);
 /* Hands a batch to the writers of a sink: checks required columns, routes, queues. b->cols are of the sink's schema. *added: rows that went on. */
 fz_status job_hand_over(job *j, job_sink *s, col_batch *b, col_vec *const *cols, uint32_t n_rows, fz_rejects *rejects, uint32_t *added, fz_error *err) FZ_MUST_USE;
+/* The same for a delivery: all rows are taken. time_ms as in dlv_rows. */
+void job_hand_to_courier(job_sink *s, col_batch *b, col_vec *const *cols, uint32_t n_rows, const int64_t *time_ms, uint32_t source, uint32_t split);
 void job_sink_fail(job_sink *s, const fz_error *err);  /* first error wins */
 void job_fail(job *j, const fz_error *err);
 bool job_all_done(job *j);   /* every worker has reached the end of every source */
@@ -189,6 +204,29 @@ typedef enum { COMMIT_DONE, COMMIT_BY_OTHER, COMMIT_REWIND, COMMIT_LATER, COMMIT
 /* Commits p by the protocol. BY_OTHER: another copy of the job has committed the very same records; p's files are dropped. REWIND: the table is somewhere else, p's files are dropped. LATER: the table cannot be reached
  * now (err), and other sinks must not wait for it; p's files are dropped. FAILED: err says why (class UNKNOWN: may have landed, files stay). */
 job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err);
+
+/* job.c */
+void job_prepared_free(job_prepared *p); /* NULL is allowed */
+
+/* deliver.c */
+fz_status job_delivery_open(job *j, job_sink *s, const job_insert *in, fz_error *err) FZ_MUST_USE;
+void job_delivery_close(job_sink *s);
+/* Fills the texts of p; workers are parked. */
+void job_delivery_describe(job *j, job_prepared *p);
+/* The positions of the last commit in the shape in which a table gives them, and the ranges of an intent ("": none). */
+fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, const char **intent, fz_error *err) FZ_MUST_USE;
+fz_status job_delivery_limits(job *j, job_sink *s, const char *intent, fz_error *err) FZ_MUST_USE;
+bool job_delivery_replayed(const job *j, const job_sink *s); /* every split stands at its limit */
+
+/* courier.c; push: workers; the rest: control thread */
+job_courier *job_courier_start(job *j, job_sink *s);
+void job_courier_end(job_courier *c);  /* waits for the lot on its way; NULL is allowed */
+void job_courier_push(job_courier *c, col_batch *b, const dlv_rows *rows); /* retains b */
+dlv_lot *job_courier_cut(job_courier *c); /* all that was pushed; NULL: nothing */
+void job_courier_abort(job_courier *c);   /* drops what was not cut */
+bool job_courier_busy(job_courier *c);    /* a lot is on its way, or its outcome has not been fetched */
+void job_courier_send(job_courier *c, job_prepared *p); /* p becomes the courier's; it is not busy */
+bool job_courier_back(job_courier *c, bool wait, job_prepared **p, fz_status *rc, fz_error *err); /* p is the caller's again */
 
 /* oneshot.c */
 fz_status job_run_oneshot(job *j, job_path *p, fz_error *err) FZ_MUST_USE;

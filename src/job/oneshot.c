@@ -13,7 +13,8 @@ fz_status job_run_oneshot(job *j, job_path *p, fz_error *err) {
         if (rc != FZ_OK || !b) break;
         fz_rejects rejects = {0};
         uint32_t added;
-        rc = job_hand_over(j, p->sink, b, b->cols, b->n_rows, &rejects, &added, err);
+        if (p->sink->delivery) job_hand_to_courier(p->sink, b, b->cols, b->n_rows, NULL, 0, 0);
+        else rc = job_hand_over(j, p->sink, b, b->cols, b->n_rows, &rejects, &added, err);
         if (rc == FZ_OK && rejects.n && j->on_null != ROW_DROP) rc = fz_fail(err, FZ_DATA, rejects.v[0].code, "%s", rejects.v[0].message);
         fz_metric_add(FZ_M_ROWS_REJECTED, rejects.n);
         fz_free(rejects.v);

@@ -21,6 +21,7 @@ typedef struct job_table { /* what the table says */
     job_lineage l;
     uint32_t n_others;
     job_marks *others;       /* other pipelines */
+    const char *intent;      /* deliveries: ranges that an earlier run may have delivered */
     bool ignore;             /* frazil.positions = ignore still counts: this run has not committed to the table */
 } job_table;
 
@@ -150,6 +151,13 @@ static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s
 static fz_status read_table(job *j, job_sink *s, fz_arena *a, job_table *out, fz_error *err) {
     job_lineage *l = &out->l;
     cat_table *t = NULL;
+    out->intent = "";
+    if (s->delivery) {
+        out->others = NULL;
+        out->n_others = 0;
+        out->ignore = j->positions == POSITIONS_IGNORE && !s->committed;
+        return job_delivery_read(j, s, a, l, &out->intent, err);
+    }
     FZ_TRY(cat_load_table(s->catalog, &s->ident, &t, err));
     const ice_io io = job_io(j, t);
     fz_status rc = FZ_OK;
@@ -182,6 +190,7 @@ fz_status job_sink_position(job *j, job_sink *s, fz_error *err) {
         if (!s->splits[k] || !j->sources[k]->replayable) continue;
         for (uint32_t i = 0; rc == FZ_OK && i < s->n_splits[k]; i++) rc = position_split(j, j->sources[k], i, s, &t, err);
     }
+    if (rc == FZ_OK && s->delivery) rc = job_delivery_limits(j, s, t.ignore ? "" : t.intent, err);
     fz_arena_free(a);
     return rc;
 }
@@ -195,6 +204,7 @@ static void grow_states(job *j, job_source *src, job_sink *s) {
         const src_split *sp = src_get_split(src->source, i);
         v[i].key = (job_split_key){fz_arena_strdup(j->arena, src_identity(src->source) ? src_identity(src->source) : ""), fz_arena_strdup(j->arena, sp->topic ? sp->topic : sp->name), sp->partition};
         v[i].from = v[i].next = sp->start;
+        v[i].limit = INT64_MAX;
     }
     s->splits[src->index] = v;
     s->n_splits[src->index] = n;
@@ -241,12 +251,13 @@ static bool streaming_chain(const sql_plan *p) {
 
 static job_sink *sink_for(job *j, const job_insert *in) {
     for (uint32_t i = 0; i < j->n_sinks; i++)
-        if (j->sinks[i]->catalog == in->catalog && strcmp(j->sinks[i]->text, in->target_text) == 0) return j->sinks[i];
+        if (j->sinks[i]->catalog == in->catalog && !j->sinks[i]->insert->connector == !in->connector && strcmp(j->sinks[i]->text, in->target_text) == 0) return j->sinks[i];
     job_sink *s = FZ_ANEW(j->arena, job_sink);
     s->index = j->n_sinks;
     s->text = in->target_text;
     s->catalog = in->catalog;
     s->ident = in->target;
+    s->insert = in;
     s->arena = j->arena;
     pthread_mutex_init(&s->lock, NULL);
     j->sinks[j->n_sinks++] = s;
@@ -320,10 +331,10 @@ static fz_status open_source(job *j, job_source *src, fz_error *err) {
 static fz_status open_sink(job *j, job_sink *s, fz_error *err) {
     int64_t wait_ms = 500;
     fz_status rc;
-    while ((rc = cat_load_table(s->catalog, &s->ident, &s->table, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
-        if (!wait_visibly(j, "catalog.waiting", err, &wait_ms)) return rc;
+    while ((rc = s->insert->connector ? job_delivery_open(j, s, s->insert, err) : cat_load_table(s->catalog, &s->ident, &s->table, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
+        if (!wait_visibly(j, s->insert->connector ? "delivery.waiting" : "catalog.waiting", err, &wait_ms)) return rc;
     FZ_TRY(rc);
-    FZ_TRY(sink_table_new(s->table->io, s->table->metadata, j->run_id, s->index, &s->files, err));
+    if (s->table) FZ_TRY(sink_table_new(s->table->io, s->table->metadata, j->run_id, s->index, &s->files, err));
     s->splits = FZ_ANEWN(j->arena, job_split_state *, j->n_sources + 1);
     s->n_splits = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
     s->paths_of = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
@@ -385,6 +396,7 @@ void job_close(job *j) {
     for (uint32_t i = 0; i < j->n_sinks; i++) {
         job_sink *s = j->sinks[i];
         for (uint32_t k = 0; s->splits && k < j->n_sources; k++) fz_free(s->splits[k]);
+        job_delivery_close(s);
         sink_table_free(s->files);
         cat_table_free(s->table);
         pthread_mutex_destroy(&s->lock);

@@ -60,6 +60,11 @@ fz_status job_hand_over(job *j, job_sink *s, col_batch *b, col_vec *const *cols,
     return FZ_OK;
 }
 
+void job_hand_to_courier(job_sink *s, col_batch *b, col_vec *const *cols, uint32_t n_rows, const int64_t *time_ms, uint32_t source, uint32_t split) {
+    const dlv_rows rows = {.cols = cols, .n = n_rows, .time_ms = time_ms, .source = source, .split = split, .scratch = b->arena};
+    job_courier_push(s->courier, b, &rows);
+}
+
 /* ---- rejects ---- */
 typedef struct chunk_cx {
     job *j;
@@ -117,7 +122,12 @@ static fz_status run_path(job_worker *w, const chunk_cx *cx, uint32_t path, cons
     FZ_TRY(ex_run(p->program, w->states[cx->src->index][path], rows->cols, rows->n_rows, b->arena, &r, rejects, err));
     for (uint32_t i = before; i < rejects->n; i++) rejects->v[i].rec = rows->row_rec[rejects->v[i].rec];
     f->filtered += r.n_filtered;
-    if (r.n_rows) {
+    if (r.n_rows && p->sink->delivery) {
+        int64_t *at = fz_arena_alloc(b->arena, r.n_rows * sizeof *at);
+        for (uint32_t i = 0; i < r.n_rows; i++) at[i] = cx->chunk->rec[rows->row_rec[r.row ? r.row[i] : i]].timestamp_ms;
+        job_hand_to_courier(p->sink, b, r.cols, r.n_rows, at, cx->src->index, cx->chunk->split);
+        f->added += r.n_rows;
+    } else if (r.n_rows) {
         fz_rejects nulls = {0};
         fz_status rc = job_hand_over(w->j, p->sink, b, r.cols, r.n_rows, &nulls, &added, err);
         for (uint32_t i = 0; i < nulls.n; i++) {
@@ -165,18 +175,21 @@ static void run_sink(job_worker *w, const chunk_cx *cx, job_sink *s, const job_r
 }
 
 static bool wants(const job_sink *s, const job_source *src, const fz_chunk *c) {
-    return s->status == SINK_RUNNING && !atomic_load(&s->failing) && s->splits[src->index] && c->to > s->splits[src->index][c->split].next;
+    const job_split_state *st = s->splits[src->index] ? &s->splits[src->index][c->split] : NULL;
+    return s->status == SINK_RUNNING && !atomic_load(&s->failing) && st && c->to > st->next && st->next < st->limit;
 }
 
 /* Records below a sink's position are not for it. Sinks of one source nearly always stand at the same place, so a chunk is decoded once; one that straddles
  * a position is decoded again from there. */
-static fz_status run_from(job_worker *w, job_source *src, fz_chunk *c, int64_t from, fz_error *err) {
+static fz_status run_from(job_worker *w, job_source *src, fz_chunk *c, int64_t from, int64_t to, fz_error *err) {
     uint32_t skip = 0;
     while (skip < c->n && c->rec[skip].offset < from) skip++;
     fz_chunk part = *c;
     part.rec += skip;
     part.n -= skip;
     if (from > part.from) part.from = from;
+    while (part.n > 0 && part.rec[part.n - 1].offset >= to) part.n--;
+    part.to = to;
     chunk_cx cx = {w->j, &w->reject_limit, src, &part, src_get_split(src->source, c->split)};
     col_batch *b = col_batch_new(NULL, part.n);
     fz_rejects rejects = {0};
@@ -198,7 +211,7 @@ static fz_status run_chunk(job_worker *w, job_source *src, fz_chunk *c, fz_error
     fz_metric_add(FZ_M_BYTES_IN, c->bytes);
     int64_t done = INT64_MIN; /* starting points up to here have been run */
     for (;;) {
-        int64_t from = INT64_MAX;
+        int64_t from = INT64_MAX, to = c->to;
         for (uint32_t k = 0; k < src->n_sinks; k++) {
             if (!wants(src->sinks[k], src, c)) continue;
             int64_t at = src->sinks[k]->splits[src->index][c->split].next;
@@ -208,7 +221,9 @@ static fz_status run_chunk(job_worker *w, job_source *src, fz_chunk *c, fz_error
             if (at > done && at < from) from = at;
         }
         if (from == INT64_MAX) return FZ_OK;
-        FZ_TRY(run_from(w, src, c, from, err));
+        for (uint32_t k = 0; k < src->n_sinks; k++) /* nobody is given more than he may take */
+            if (wants(src->sinks[k], src, c) && src->sinks[k]->splits[src->index][c->split].next == from && src->sinks[k]->splits[src->index][c->split].limit < to) to = src->sinks[k]->splits[src->index][c->split].limit;
+        FZ_TRY(run_from(w, src, c, from, to, err));
         done = from;
     }
 }

@@ -27,6 +27,7 @@ struct ses_dry {
     conf **confs;
     ses_table **dropped;
     uint32_t n_arenas, n_confs, n_dropped, statement;
+    bool complete;
 };
 
 /* ---- what is noted ---- */
@@ -69,8 +70,10 @@ static uint32_t need_table(ses_dry *d, const ses_path *p, sql_pos pos) {
 
 #define UNKNOWN_TABLE "doctor.table-unknown"
 fz_status ses_dry_find(ses_session *s, const sql_name *n, const ses_path *p, fz_error *err) {
-    uint32_t index = need_table(s->dry, p, n->pos);
-    s->dry->plan.tables[index].read = true;
+    if (!s->dry->complete) { /* the doctor holds on to the tables of a plan that is complete */
+        uint32_t index = need_table(s->dry, p, n->pos);
+        s->dry->plan.tables[index].read = true;
+    }
     return fz_fail(err, FZ_USER, UNKNOWN_TABLE, "the columns of '%s' are not known before it has been looked at", ses_path_text(s->arena, p));
 }
 bool ses_dry_unknown(const ses_session *s, const fz_error *err) { return s->dry && err && strcmp(err->code, UNKNOWN_TABLE) == 0; }
@@ -192,6 +195,7 @@ static fz_status run_create_table(ses_dry *d, sql_stmt *st, fz_error *err) {
     if (st->like) {
         uint32_t i = need_table(d, &p, st->name.pos);
         d->plan.tables[i].location = fz_pair_get(st->options, st->n_options, "location");
+        d->plan.tables[i].made = true;
         note(d, "CREATE TABLE %s ... LIKE: its columns are taken as they are", d->plan.tables[i].text);
         return FZ_OK;
     }
@@ -199,6 +203,7 @@ static fz_status run_create_table(ses_dry *d, sql_stmt *st, fz_error *err) {
     FZ_TRY(definition_of(s->arena, parts.schema, &def, &cols, err));
     uint32_t index = need_table(d, &p, st->name.pos);
     ops_need_table *t = &d->plan.tables[index];
+    t->made = true;
     if (!t->declared) {
         t->declared = cols;
         t->location = parts.location;
@@ -268,7 +273,7 @@ static fz_status run_insert(ses_dry *d, const sql_stmt *st, const conf *settings
     FZ_TRY(ses_need_catalog(s, p.catalog, st->name.pos, &c, err));
     if (ses_find_table(s, &p, true) || !find_dry(d, c) || st->hint.n || st->overwrite) { /* refused, and it says why */
         sql_plan *plan;
-        ses_iceberg *target;
+        const sql_table *target;
         FZ_TRY(ses_bind_insert(s, st, &plan, &target, err));
         collect(d, plan);
         note(d, "INSERT INTO %s: its sources are looked at, its target is none of a catalog's tables", ses_path_text(d->a, &p));
@@ -396,6 +401,7 @@ fz_status ses_plan_script(const conf *base, const ses_script *script, ops_plan *
         rc = run_piece(d, &pieces[i], err);
     }
     d->plan.settings = d->s->settings;
+    d->complete = true;
     if (rc == FZ_OK) *out = &d->plan;
     else ses_plan_free(&d->plan);
     return rc;

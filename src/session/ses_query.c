@@ -1,5 +1,6 @@
 /* SELECT and INSERT: binding, and handing over to exec (queries) and to the job (INSERTs). */
 #include "session/session_int.h"
+#include "delivery/delivery.h"
 #include "job/job.h"
 #include "job/scan.h"
 #include "source/source.h"
@@ -12,10 +13,11 @@ static fz_status connector_target(const sql_stmt *insert, const sql_table *t, fz
     return ses_fail_at(err, insert->name.pos);
 }
 
-fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **plan, ses_iceberg **target, fz_error *err) {
+fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **plan, const sql_table **target, fz_error *err) {
     const sql_table *t;
     FZ_TRY(ses_resolve(s, &insert->name, &t, err));
-    if (t->kind != SQL_T_ICEBERG) return connector_target(insert, t, err);
+    bool delivery = t->kind == SQL_T_CONNECTOR && dlv_is_connector(fz_pair_get(t->options, t->n_options, "connector"));
+    if (t->kind != SQL_T_ICEBERG && !delivery) return connector_target(insert, t, err);
     if (insert->overwrite) {
         fz_fail(err, FZ_USER, "sql.unsupported", "INSERT OVERWRITE is not supported");
         return ses_fail_at(err, insert->pos);
@@ -27,8 +29,9 @@ fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **pla
     }
     sql_resolver r = ses_resolver(s);
     sql_settings settings = ses_sql_settings(s);
-    *target = t->handle;
+    *target = t;
     fz_status rc = sql_bind_insert(s->arena, insert, t, &r, &settings, plan, err);
+    if (rc == FZ_OK && delivery) rc = dlv_check(t->options, t->n_options, t->path, (*plan)->schema, err);
     if (rc == FZ_OK) rc = ses_check_sources(*plan, false, err);
     return rc == FZ_OK ? rc : ses_fail_at(err, insert->pos);
 }
@@ -100,9 +103,17 @@ fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_er
     job_insert *v = FZ_ANEWN(s->arena, job_insert, n);
     for (uint32_t i = 0; i < n; i++) {
         sql_plan *plan;
-        ses_iceberg *target;
+        const sql_table *target;
         FZ_TRY(ses_bind_insert(s, inserts[i], &plan, &target, err));
-        v[i] = (job_insert){.plan = plan, .catalog = target->catalog, .target = target->ident, .target_text = target->table.path, .pos = inserts[i]->pos};
+        v[i] = (job_insert){.plan = plan, .target_text = target->path, .pos = inserts[i]->pos};
+        if (target->kind == SQL_T_ICEBERG) {
+            const ses_iceberg *ice = target->handle;
+            v[i].catalog = ice->catalog;
+            v[i].target = ice->ident;
+        } else {
+            v[i].connector = target;
+            v[i].schema = plan->schema;
+        }
     }
     const char *pipeline = ses_pipeline_name(s);
     for (uint32_t i = 0; i < n; i++) FZ_TRY(check_written(s, &v[i], inserts[i], pipeline, err));

@@ -262,10 +262,10 @@ fz_status ses_describe(ses_session *s, const sql_stmt *st, fz_error *err) {
 
 static fz_status explain_insert(ses_session *s, const sql_stmt *insert, fz_buf *b, fz_error *err) {
     sql_plan *plan;
-    ses_iceberg *target;
+    const sql_table *target;
     FZ_TRY(ses_bind_insert(s, insert, &plan, &target, err));
     FZ_TRY(ses_check_sources(plan, true, err));
-    fz_buf_printf(b, "%sInsert into %s\n", b->len ? "\n" : "", target->table.path);
+    fz_buf_printf(b, "%sInsert into %s\n", b->len ? "\n" : "", target->path);
     sql_plan_text(b, plan);
     return FZ_OK;
 }

@@ -104,8 +104,8 @@ fz_status ses_list_settings(ses_session *s, fz_error *err) FZ_MUST_USE;
 sql_settings ses_sql_settings(ses_session *s);
 fz_status ses_select(ses_session *s, const sql_stmt *st, fz_error *err) FZ_MUST_USE;
 fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_error *err) FZ_MUST_USE;
-/* Binds one INSERT; *target stays valid until the statement ends. */
-fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **plan, ses_iceberg **target, fz_error *err) FZ_MUST_USE;
+/* Binds one INSERT; *target (an Iceberg table, or a connector that can be written to) stays valid until the statement ends. */
+fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **plan, const sql_table **target, fz_error *err) FZ_MUST_USE;
 
 /* The connectors of a plan's tables exist (and with_formats: their formats' options are right). Opens nothing. */
 fz_status ses_check_sources(const sql_plan *p, bool with_formats, fz_error *err) FZ_MUST_USE;

@@ -1,0 +1,65 @@
+/* Deliveries: sinks that are no tables (objects in an archive, a log service, the terminal, nothing). A connector is a const table of functions (dlv_ops); this header is what the job sees.
+ *
+ *     write (rows, in the order of each split) -> cut (a lot: all rows since the last cut) -> commit (the lot is delivered and the positions after it are durable)
+ *
+ * Invariants
+ *  1. A lot is delivered under names that follow from its ranges alone: committing it again, by this process or the next one, overwrites the same thing with the same bytes where the
+ *     other side can do that (exactly once); where it cannot, rows may come twice, never not at all (the connector's doc says which).
+ *  2. What dlv_commit has answered with FZ_OK is durable on the other side, and dlv_load gives its state from then on. After RETRY or UNKNOWN the same lot is committed again.
+ *  3. An intent (a lot that was begun, and whose end nobody knows) is told by dlv_load; the job delivers exactly its ranges again before anything else.
+ *  4. A delivery holds at most what it was given as memory, and says so (dlv_wants) before.
+ * Threads: dlv_write, dlv_cut and dlv_drop: one writer thread; dlv_commit: one committer thread, at the same time as dlv_write; dlv_wants and the counters: any; the rest: the control thread while
+ *   neither runs.
+ */
+#ifndef DLV_DELIVERY_H
+#define DLV_DELIVERY_H
+#include "col/col.h"
+#include "fileio/fileio.h"
+
+typedef struct dlv_delivery dlv_delivery;
+typedef struct dlv_lot dlv_lot;
+
+typedef struct dlv_context {
+    const char *table;           /* as in the script, for messages: catalog.database.table */
+    const char *pipeline;        /* pipeline.name */
+    const col_schema *schema;    /* of the rows */
+    const char *state_dir;       /* location under which this delivery keeps its intents and positions */
+    fio *state_io;               /* store of state_dir; outlives the delivery */
+    const char *time_zone;       /* session's */
+    size_t memory;
+} dlv_context;
+
+/* Is there a connector of this name that can be written to? */
+bool dlv_is_connector(const char *name);
+/* Checks the options; reaches for nothing outside the process. USER, with the position of the option. */
+fz_status dlv_check(const fz_pair *options, size_t n, const char *table, const col_schema *schema, fz_error *err) FZ_MUST_USE;
+/* USER, or RETRY when the other side cannot be reached. cx is copied. */
+fz_status dlv_open(const fz_pair *options, size_t n, const dlv_context *cx, dlv_delivery **out, fz_error *err) FZ_MUST_USE;
+void dlv_close(dlv_delivery *d); /* what was not committed is dropped; NULL is allowed */
+const char *dlv_connector(const dlv_delivery *d);
+
+/* The state of the last commit as dlv_commit was given it, "" if there was none; and of an intent without an end its ranges and state (else ""). Texts in a. RETRY, FATAL "delivery.state". */
+fz_status dlv_load(dlv_delivery *d, fz_arena *a, const char **state, const char **intent_ranges, const char **intent_state, fz_error *err) FZ_MUST_USE;
+
+/* Rows of one split, in order. time_ms[i]: arrival (or event) time of row i, -1 none. After a failure the lot under way is only good for dlv_drop. */
+typedef struct dlv_rows { col_vec *const *cols; uint32_t n; const int64_t *time_ms; uint32_t source, split; fz_arena *scratch; } dlv_rows;
+fz_status dlv_write(dlv_delivery *d, const dlv_rows *r, fz_error *err) FZ_MUST_USE;
+/* Should what was written be cut now: buffer.size or buffer.interval reached? */
+bool dlv_wants(const dlv_delivery *d);
+/* More than the delivery can hold: nothing may be written before a cut. */
+bool dlv_is_full(const dlv_delivery *d);
+/* NULL: nothing was written. */
+dlv_lot *dlv_cut(dlv_delivery *d);
+void dlv_drop(dlv_delivery *d);
+/* ranges: canonical text of what the lot covers (also of filtered and rejected records); state: positions after it. lot NULL: only positions move. RETRY, UNKNOWN: again with the same
+ * arguments; USER and others: it will not do. */
+fz_status dlv_commit(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, fz_error *err) FZ_MUST_USE;
+/* Gives the rows of a lot up: writes them to the error location with the reason (Firehose's error lines), then moves the positions. USER "delivery.no-error-path" when there is none. */
+fz_status dlv_divert(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err) FZ_MUST_USE;
+void dlv_lot_free(dlv_lot *lot); /* NULL is allowed */
+uint64_t dlv_lot_rows(const dlv_lot *lot);
+int64_t dlv_retry_ms(const dlv_delivery *d); /* option retry.duration: how long a lot is tried */
+
+typedef struct dlv_connector_info { const char *name; const fz_option *options; const char *doc; } dlv_connector_info;
+const dlv_connector_info *dlv_connectors(void); /* ends with a NULL name */
+#endif

@@ -1,0 +1,128 @@
+/* Deliveries as sinks of a job: opening them, their positions, what one cut carries. The threads are in courier.c. See job_int.h and delivery/delivery.h.
+ *
+ * Invariants
+ *  1. A cut takes everything up to each split's `next`, so the state that goes with it is the `next` of every split.
+ *  2. While an intent of an earlier run is made good, each split stops at the intent's end (job_split_state.limit): the lot has the very same ranges, and so the same names and bytes.
+ */
+#include "job/job_int.h"
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Where a delivery keeps its intents and positions: the checkpoint directory when there is one (on S3 it survives a lost disk), else the local state. */
+static const char *state_dir(job *j, const char *target) {
+    const conf *c = j->spec->settings;
+    const char *dir = conf_get(c, "execution.checkpointing.dir");
+    if (!dir || !*dir) dir = fz_arena_printf(j->arena, "%s/deliveries", conf_get(c, "frazil.state.dir"));
+    else dir = fio_join(j->arena, dir, "deliveries");
+    if (!strstr(dir, "://") && dir[0] != '/' && !fz_starts(dir, "file:")) { /* stores want absolute paths */
+        char cwd[4096];
+        if (getcwd(cwd, sizeof cwd)) dir = fio_join(j->arena, cwd, dir);
+    }
+    return fio_join(j->arena, dir, fz_arena_printf(j->arena, "%s/%s", j->spec->name, target));
+}
+
+fz_status job_delivery_open(job *j, job_sink *s, const job_insert *in, fz_error *err) {
+    FZ_TRY(job_settings_store(j->spec->settings, &s->state_io, err));
+    dlv_context cx = {.table = s->text, .pipeline = j->spec->name, .schema = in->schema, .state_dir = state_dir(j, s->text), .state_io = s->state_io,
+                      .time_zone = j->spec->sql->time_zone, .memory = j->memory_limit / 16};
+    FZ_TRY(dlv_open(in->connector->options, in->connector->n_options, &cx, &s->delivery, err));
+    s->courier = job_courier_start(j, s);
+    return FZ_OK;
+}
+
+void job_delivery_close(job_sink *s) {
+    job_courier_end(s->courier);
+    dlv_close(s->delivery);
+    fio_unref(s->state_io);
+}
+
+/* ---- positions ---- */
+
+static int by_key(const void *a, const void *b) { return job_split_key_cmp(&((const job_range *)a)->key, &((const job_range *)b)->key); }
+
+/* [[source, topic, partition, from, to], ...], sorted: the same ranges are the same text. */
+static char *ranges_text(fz_arena *a, const job_prepared *p) {
+    json_t *all = json_array();
+    job_range *v = FZ_ANEWN(a, job_range, p->n_ranges + 1);
+    if (p->n_ranges) memcpy(v, p->ranges, p->n_ranges * sizeof *v);
+    if (p->n_ranges > 1) qsort(v, p->n_ranges, sizeof *v, by_key);
+    for (uint32_t i = 0; i < p->n_ranges; i++)
+        json_array_append_new(all, json_pack("[s, s, i, I, I]", v[i].key.source, v[i].key.topic, (int)v[i].key.partition, (json_int_t)v[i].from, (json_int_t)v[i].to));
+    char *text = json_dumps(all, JSON_COMPACT), *copy = fz_arena_strdup(a, text);
+    free(text); /* jansson's own allocation */
+    json_decref(all);
+    return copy;
+}
+
+static const char *state_text(const job *j, const job_sink *s, fz_arena *a) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < j->n_sources; k++) n += s->splits[k] ? s->n_splits[k] : 0;
+    job_position *v = FZ_ANEWN(a, job_position, n + 1);
+    n = 0;
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
+            const job_split_state *st = &s->splits[k][i];
+            v[n++] = (job_position){st->key, st->next, st->has_last, st->last_offset, st->last_timestamp, st->last_hash};
+        }
+    return job_mirror_encode(a, &(job_mirror){0, 0, n, v});
+}
+
+void job_delivery_describe(job *j, job_prepared *p) {
+    job_sink *s = p->sink;
+    p->ranges_text = s->replayable ? ranges_text(p->arena, p) : fz_arena_printf(p->arena, "\"%s\"", p->commit_id);
+    p->state_text = s->replayable ? state_text(j, s, p->arena) : NULL;
+}
+
+/* Splits that the intent does not name stand still until it is made good. */
+static fz_status take_intent(job *j, job_sink *s, const char *ranges, fz_error *err) {
+    json_t *all = json_loads(ranges, 0, NULL);
+    if (!json_is_array(all)) {
+        json_decref(all);
+        return fz_fail(err, FZ_FATAL, "delivery.state", "delivery %s: the intent of an earlier run cannot be read", s->text);
+    }
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++) {
+            job_split_state *st = &s->splits[k][i];
+            st->limit = st->next;
+            size_t at;
+            json_t *r;
+            json_array_foreach(all, at, r) {
+                const char *source = json_string_value(json_array_get(r, 0)), *topic = json_string_value(json_array_get(r, 1));
+                if (!source || !topic || strcmp(source, st->key.source) != 0 || strcmp(topic, st->key.topic) != 0 || json_integer_value(json_array_get(r, 2)) != st->key.partition) continue;
+                if (json_integer_value(json_array_get(r, 3)) == st->next) st->limit = json_integer_value(json_array_get(r, 4));
+            }
+        }
+    json_decref(all);
+    s->replaying = true;
+    fz_log(FZ_LOG_INFO, "delivery.intent", FZ_KV("delivery", "%s", s->text), FZ_KV("ranges", "%s", ranges), FZ_KV("reason", "%s", "an earlier run may have delivered them: they are delivered again under the same names"), NULL);
+    return FZ_OK;
+}
+
+fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, const char **intent, fz_error *err) {
+    const char *state, *ignored;
+    (void)j;
+    *l = (job_lineage){.whole = true};
+    FZ_TRY(dlv_load(s->delivery, a, &state, intent, &ignored, err));
+    if (!*state) return FZ_OK;
+    job_mirror m;
+    FZ_TRY(job_mirror_decode(a, state, &m, err));
+    l->found = true;
+    l->marks = (job_marks){.pipeline = j->spec->name, .commit_id = "", .n_positions = m.n, .positions = m.positions};
+    return FZ_OK;
+}
+
+fz_status job_delivery_limits(job *j, job_sink *s, const char *intent, fz_error *err) {
+    s->replaying = false;
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++) s->splits[k][i].limit = INT64_MAX;
+    return *intent ? take_intent(j, s, intent, err) : FZ_OK;
+}
+
+bool job_delivery_replayed(const job *j, const job_sink *s) {
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++)
+            if (s->splits[k][i].next < s->splits[k][i].limit) return false;
+    return true;
+}
