@@ -97,6 +97,7 @@ void src_base_init(src_source *s, const src_ops *ops, const src_context *cx) {
     s->cx = *cx;
     s->cx.table = fz_strdup(cx->table ? cx->table : "");
     s->cx.job = fz_strdup(cx->job ? cx->job : "");
+    s->cx.state_dir = cx->state_dir ? fz_strdup(cx->state_dir) : NULL;
     s->splits = fz_calloc(SRC_MAX_SPLITS, sizeof *s->splits); /* address space: only pages that are used become memory */
     if (s->cx.readers == 0) s->cx.readers = 1;
     if (s->cx.max_record_size == 0) s->cx.max_record_size = FZ_MAX_RECORD_SIZE;
@@ -113,6 +114,7 @@ void src_base_free(src_source *s) {
     fz_free(s->identity);
     fz_free((void *)(uintptr_t)s->cx.table);
     fz_free((void *)(uintptr_t)s->cx.job);
+    fz_free((void *)(uintptr_t)s->cx.state_dir);
 }
 
 src_split *src_add_split(src_source *s, const char *name, const char *topic, int32_t partition) {

@@ -34,6 +34,8 @@ typedef struct src_context {
     uint32_t readers;       /* number of workers that will poll */
     uint64_t memory;        /* bytes that the source may hold in queues */
     uint32_t max_record_size;
+    const char *state_dir;  /* frazil.state.dir, for connectors that keep records there until they are committed; NULL: such a connector is refused */
+    bool look;              /* only look: nothing outside is changed, nothing is listened on, nothing will be polled (doctor, EXPLAIN) */
     bool need_key, need_headers; /* metadata columns that the query uses */
     bool bounded_job;       /* execution.runtime-mode = batch: a source that cannot end is refused */
     const src_field *fields; /* the table's physical columns, for connectors that make rows (datagen); valid during src_open only */

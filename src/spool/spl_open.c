@@ -56,8 +56,8 @@ void spl_damage(spool *s, uint64_t seg_first, int fd, uint64_t at, uint64_t n) {
     fz_free(path);
 }
 
-/* A segment of which nothing can be used gets out of the way, so that no start meets it again. */
-static void set_aside(spool *s, const found *f) {
+/* A segment of which nothing can be used gets out of the way, so that no start meets it again. An empty one takes its place: its numbers are lost, and the log still begins where it began. */
+static void set_aside(spool *s, found *f) {
     char *path = spl_path(s, f->first, ".seg"), *to = spl_path(s, f->first, ".seg.damaged");
     for (int i = 1; access(to, F_OK) == 0 && i < 1000; i++) {
         fz_free(to);
@@ -69,6 +69,16 @@ static void set_aside(spool *s, const found *f) {
     fz_log(FZ_LOG_ERROR, "spool.damaged", FZ_KV("file", "%s", path), FZ_KV("bytes", "%" PRIu64, f->size), FZ_KV("kept_in", "%s", *moved ? moved : path), FZ_KV("reason", "%s", f->why), NULL);
     fz_free(path);
     fz_free(to);
+    spl_seg g;
+    fz_error err;
+    if (!*moved || f->first > INT64_MAX / 2) return;
+    if (spl_seg_create(s, f->first, f->first, &g, NULL, &err) != FZ_OK) {
+        fz_log_error(FZ_LOG_WARN, "spool.segment", &err);
+        return;
+    }
+    f->head = (spl_head){.seed = g.seed, .first = g.first, .after = g.after};
+    f->size = g.size;
+    f->why = NULL;
 }
 
 /* ---- looking ---- */
@@ -224,20 +234,42 @@ static void leap(spool *s, uint64_t reached) {
 static fz_status settle(spool *s, found *v, size_t n, bool known, fz_error *err) {
     for (size_t i = 0; i < n; i++)
         if (!v[i].why && memcmp(v[i].head.incarnation, s->incarnation, 36) != 0) v[i].why = "it is of another incarnation of the spool";
+    bool last_lost = n && v[n - 1].why;
+    for (size_t i = 0; i < n; i++)
+        if (v[i].why) set_aside(s, &v[i]);
     take_segments(s, v, n);
     uint64_t torn = 0;
     spl_seg *last = s->n_segs ? &s->segs[s->n_segs - 1] : NULL;
     if (last) FZ_TRY(scan_last(s, last, &torn, err));
-    for (size_t i = 0; i < n; i++)
-        if (v[i].why) set_aside(s, &v[i]);
     uint64_t reached = last ? last->end : 0;
-    bool last_lost = n && v[n - 1].why;
     if (last_lost && v[n - 1].first > reached && v[n - 1].first < INT64_MAX / 2) reached = v[n - 1].first;
     s->next = reached;
     size_t at = s->n_segs - 1; /* the array moves when it grows */
     if (known && (torn || last_lost || !n)) leap(s, reached);
     if (torn) cut_tail(s, &s->segs[at], torn);
     return FZ_OK;
+}
+
+fz_status spool_look(const char *dir, bool *found_one, char incarnation[37], uint64_t *low, fz_error *err) {
+    char *path = fz_asprintf("%s/incarnation", dir);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), e = errno;
+    size_t got = 0;
+    memset(incarnation, 0, 37);
+    *low = 0;
+    fz_status rc = fd < 0 && e != ENOENT ? spl_fail(err, e, "read", path) : FZ_OK;
+    if (fd >= 0) {
+        spl_read_at(fd, 0, (uint8_t *)incarnation, 36, &got);
+        close(fd);
+    }
+    *found_one = got == 36 && looks_like_uuid(incarnation);
+    DIR *d = *found_one ? opendir(dir) : NULL;
+    uint64_t first, least = UINT64_MAX;
+    for (struct dirent *x; d && (x = readdir(d));)
+        if (segment_name(x->d_name, &first) && first < least) least = first;
+    if (d) closedir(d);
+    if (least != UINT64_MAX) *low = least;
+    fz_free(path);
+    return rc;
 }
 
 fz_status spl_recover(spool *s, fz_error *err) {

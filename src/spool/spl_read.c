@@ -201,6 +201,50 @@ fz_status spool_next(spool_reader *r, int64_t timeout_ms, spool_view *out, bool 
     }
 }
 
+/* The newest wanted record may stand in an earlier segment, when the numbers before it are a hole. */
+fz_status spool_last_before(spool *s, uint64_t before, spool_view *out, bool *got, fz_error *err) {
+    *got = false;
+    uint64_t durable = spool_durable(s);
+    if (before > durable) before = durable;
+    for (uint64_t below = before; !*got;) {
+        pthread_mutex_lock(&s->lock);
+        bool there = s->n_segs && below > s->segs[0].first;
+        uint64_t first = there ? s->segs[seg_of(s, below - 1)].first : 0;
+        pthread_mutex_unlock(&s->lock);
+        if (!there) return FZ_OK;
+        spool_reader *r = spool_reader_new(s, first);
+        for (bool more = true; more;) {
+            spool_view v;
+            fz_status rc = spool_next(r, 0, &v, &more, err);
+            if (rc != FZ_OK) return spool_reader_free(r), rc;
+            if (!more) break;
+            if (v.first >= below) more = false;
+            else {
+                if (*got) spool_view_release(out);
+                *out = v;
+                *got = true;
+                spool_view_share(&v);
+                more = v.first + v.n < below;
+            }
+            spool_view_release(&v);
+        }
+        spool_reader_free(r);
+        below = first;
+    }
+    if (out->first + out->n > before) out->n = (uint32_t)(before - out->first);
+    return FZ_OK;
+}
+
+uint64_t spool_records_from(const spool *s, uint64_t from) {
+    spool *m = (spool *)(uintptr_t)s;
+    uint64_t durable = spool_durable(s), n = 0;
+    pthread_mutex_lock(&m->lock);
+    if (s->n_segs && from < s->segs[0].first) from = s->segs[0].first;
+    if (from < durable) n = durable - from - never_given(s, from, durable);
+    pthread_mutex_unlock(&m->lock);
+    return n;
+}
+
 void spool_view_share(const spool_view *v) { atomic_fetch_add_explicit(&((spl_blob *)v->hold)->refs, 1, memory_order_relaxed); }
 void spool_view_release(spool_view *v) {
     spl_blob_unref(v->hold);

@@ -29,6 +29,8 @@ typedef struct spool_options {
 } spool_options;
 
 fz_status spool_open(const char *dir, const spool_options *o, spool **out, fz_error *err) FZ_MUST_USE;
+/* What is in the directory, without taking it into use or changing it: *found false: no spool. */
+fz_status spool_look(const char *dir, bool *found, char incarnation[37], uint64_t *low, fz_error *err) FZ_MUST_USE;
 void spool_close(spool *s); /* syncs what was appended; NULL is allowed */
 const char *spool_incarnation(const spool *s);
 
@@ -74,6 +76,9 @@ typedef struct spool_view {
 fz_status spool_next(spool_reader *r, int64_t timeout_ms, spool_view *out, bool *got, fz_error *err) FZ_MUST_USE;
 void spool_view_release(spool_view *v);
 void spool_view_share(const spool_view *v); /* one more reference: each is given back by a spool_view_release of a copy of v; any thread */
+/* The frame that holds the newest durable record below `before`, cut so that this one is its last. *got false: there is none. */
+fz_status spool_last_before(spool *s, uint64_t before, spool_view *out, bool *got, fz_error *err) FZ_MUST_USE;
+uint64_t spool_records_from(const spool *s, uint64_t from); /* durable ones; numbers that no record ever had are not counted */
 /* Removes segments whose records are all below `upto`. */
 fz_status spool_trim(spool *s, uint64_t upto, fz_error *err) FZ_MUST_USE;
 #endif
