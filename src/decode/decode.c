@@ -2,7 +2,7 @@
 #include "decode/decode_int.h"
 #include <stdatomic.h>
 
-#define ONLY "available formats: 'json' and 'raw'"
+#define ONLY "available formats: 'json', 'msgpack' and 'raw'"
 static const fz_option no_options[] = {{.name = NULL}};
 #define REFUSED(n, why_) {.name = (n), .options = no_options, .refused = (why_)}
 
@@ -19,13 +19,14 @@ static const dec_format canal = REFUSED("canal-json", CDC);
 static const dec_format maxwell = REFUSED("maxwell-json", CDC);
 static const dec_format ogg = REFUSED("ogg-json", CDC);
 
-static const dec_format *const formats[] = {&dec_json,      &dec_raw,  &csv,      &avro,          &avro_confluent, &parquet, &orc,
+static const dec_format *const formats[] = {&dec_json, &dec_msgpack, &dec_raw,  &csv,      &avro,          &avro_confluent, &parquet, &orc,
                                             &protobuf, &debezium, &debezium_avro, &canal,          &maxwell, &ogg};
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
 const dec_format_info *dec_formats(void) {
     static const dec_format_info infos[] = {
         {"json", dec_json_options, "JSON documents, one a record, read as Flink's 'json' format reads them."},
+        {"msgpack", dec_msgpack_options, "MessagePack maps, one a record: what the forward connector takes in. Keys become the columns of the same name."},
         {"raw", dec_raw_options, "The whole record as the value of the table's only physical column."},
         {NULL, NULL, NULL},
     };
@@ -120,6 +121,21 @@ fz_status dec_decode(dec_decoder *d, const fz_chunk *c, fz_arena *a, dec_output 
     out->row_rec = fz_arena_alloc(a, c->n * sizeof *out->row_rec);
     FZ_TRY(d->format->decode(d, c, a, out, rejects, err));
     return FZ_OK;
+}
+
+bool dec_record_text(dec_decoder *d, const fz_record *r, fz_buf *out) {
+    int32_t n;
+    const uint8_t *in = dec_bytes(d, r, &n);
+    if (n < 0 || r->oversized) return false;
+    if (d->format->text) return d->format->text(d, in, (size_t)n, out);
+    if (fz_utf8_valid((const char *)in, (size_t)n)) fz_buf_append(out, in, (size_t)n);
+    else
+        for (size_t i = 0; i < (size_t)n;) {
+            char t[4];
+            uint32_t cp = fz_utf8_next((const char *)in, (size_t)n, &i);
+            fz_buf_append(out, t, fz_utf8_put(t, cp));
+        }
+    return true;
 }
 
 void dec_reject(fz_rejects *r, uint32_t rec, const char *code, const char *message) {

@@ -28,6 +28,8 @@ fz_status dec_new(const char *format, const fz_pair *options, size_t n, const co
 void dec_free(dec_decoder *d); /* NULL is allowed */
 /* Decodes all records of c into columns allocated in a (the batch's arena). Rejects are appended (strings in a). */
 fz_status dec_decode(dec_decoder *d, const fz_chunk *c, fz_arena *a, dec_output *out, fz_rejects *rejects, fz_error *err) FZ_MUST_USE;
+/* Appends the whole record as text (JSON where the format is a binary one): the metadata column `record`. Ill-formed UTF-8 is replaced. false: it has none. */
+bool dec_record_text(dec_decoder *d, const fz_record *r, fz_buf *out);
 
 typedef struct dec_format_info { const char *name; const fz_option *options; const char *doc; } dec_format_info;
 const dec_format_info *dec_formats(void); /* ends with a NULL name */

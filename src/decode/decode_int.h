@@ -19,6 +19,7 @@ typedef struct dec_format {
     fz_status (*open)(const dec_open *o, dec_decoder **out, fz_error *err);
     void (*close)(dec_decoder *d);
     fz_status (*decode)(dec_decoder *d, const fz_chunk *c, fz_arena *a, dec_output *out, fz_rejects *rejects, fz_error *err);
+    bool (*text)(dec_decoder *d, const uint8_t *p, size_t n, fz_buf *out); /* appends a record's bytes as JSON; false: they cannot be read. NULL: they are text already */
 } dec_format;
 
 struct dec_decoder {
@@ -28,8 +29,8 @@ struct dec_decoder {
     bool key;
 };
 
-extern const dec_format dec_json, dec_raw;
-extern const fz_option dec_json_options[], dec_raw_options[];
+extern const dec_format dec_json, dec_raw, dec_msgpack;
+extern const fz_option dec_json_options[], dec_raw_options[], dec_msgpack_options[];
 
 /* Value of the option "name" (with its prefix) or its default; looks for "key." or "value." before it too. */
 const char *dec_option(const dec_open *o, const fz_option *table, const char *name);

@@ -29,10 +29,17 @@ static bool has_decimal(const col_type *t) {
     return false;
 }
 
-static fz_status check_type(const col_type *t, const char *column, fz_error *err) {
-    if (t->kind == COL_MAP && !col_is_text(t->fields[0].type->kind))
-        return fz_fail(err, FZ_USER, "json.map-key", "column '%s': the JSON format does not support maps whose keys are not strings", column);
-    for (uint32_t i = 0; i < t->n_fields; i++) FZ_TRY(check_type(t->fields[i].type, column, err));
+static bool has_other_key(const col_type *t) {
+    if (t->kind == COL_MAP && !col_is_text(t->fields[0].type->kind)) return true;
+    for (uint32_t i = 0; i < t->n_fields; i++)
+        if (has_other_key(t->fields[i].type)) return true;
+    return false;
+}
+
+fz_status js_check_types(const col_schema *s, const char *format, const char *code, fz_error *err) {
+    for (uint32_t i = 0; i < s->n; i++)
+        if (has_other_key(s->fields[i].type))
+            return fz_fail(err, FZ_USER, code, "column '%s': the %s format does not support maps whose keys are not strings", s->fields[i].name, format);
     return FZ_OK;
 }
 
@@ -42,8 +49,30 @@ static bool is_true(const dec_open *o, const char *name) {
     return fz_parse_bool(dec_option(o, dec_json_options, name), &v, &ignored) == FZ_OK && v;
 }
 
-static void json_close(dec_decoder *base) {
-    json_decoder *d = (json_decoder *)base;
+void js_columns_init(fz_arena *a, js_col *root, const col_schema *schema, const bool *wanted) {
+    js_col_init(a, root, "", col_row(a, schema->fields, schema->n, false));
+    for (uint32_t i = 0; i < schema->n; i++) {
+        js_col *c = &root->child[i];
+        c->discard = wanted && !wanted[i];
+        if (!c->discard && col_is_varlen(c->kind)) c->dict = FZ_NEW(js_dict);
+    }
+}
+
+void js_columns_begin(js_col *root, fz_arena *a, fz_arena *scratch, uint32_t rows) {
+    js_col_begin_row(root, scratch, rows);
+    for (uint32_t k = 0; k < root->n_child; k++) js_col_begin(&root->child[k], root->child[k].discard ? scratch : a, rows);
+}
+
+void js_decoder_init(json_decoder *d, const col_schema *schema, const bool *wanted) {
+    d->own = fz_arena_new();
+    d->scratch = fz_arena_new();
+    js_columns_init(d->own, &d->root, schema, wanted);
+    d->plain_decimals = has_decimal(d->root.type);
+    d->fast = js_fast_new();
+    d->row = js_fast_pick();
+}
+
+void js_decoder_release(json_decoder *d) {
     js_col_free(&d->root);
     js_parser_free(&d->parser);
     js_fast_free(d->fast);
@@ -51,7 +80,11 @@ static void json_close(dec_decoder *base) {
     fz_buf_free(&d->wide);
     fz_arena_free(d->scratch);
     fz_arena_free(d->own);
-    fz_free(d);
+}
+
+static void json_close(dec_decoder *base) {
+    js_decoder_release((json_decoder *)base);
+    fz_free(base);
 }
 
 static fz_status json_open(const dec_open *o, dec_decoder **out, fz_error *err) {
@@ -61,29 +94,18 @@ static fz_status json_open(const dec_open *o, dec_decoder **out, fz_error *err) 
         fz_fail(err, FZ_USER, "option.refused", "'json.decode.json-parser.enabled' = 'false' is not supported");
         return fz_hint(err, "leave it out; the default, 'true', reads the same documents");
     }
-    for (uint32_t i = 0; i < o->schema->n; i++) FZ_TRY(check_type(o->schema->fields[i].type, o->schema->fields[i].name, err));
+    FZ_TRY(js_check_types(o->schema, "JSON", "json.map-key", err));
     json_decoder *d = FZ_NEW(json_decoder);
     d->ignore_errors = ignore;
     d->fail_on_missing = missing;
     d->iso = fz_ieq(dec_option(o, dec_json_options, "json.timestamp-format.standard"), "ISO-8601");
-    d->own = fz_arena_new();
-    d->scratch = fz_arena_new();
-    const col_type *row = col_row(d->own, o->schema->fields, o->schema->n, false);
-    d->plain_decimals = has_decimal(row);
-    js_col_init(d->own, &d->root, "", row);
-    for (uint32_t i = 0; i < o->schema->n; i++) {
-        js_col *c = &d->root.child[i];
-        c->discard = o->wanted && !o->wanted[i];
-        if (!c->discard && col_is_varlen(c->kind)) c->dict = FZ_NEW(js_dict);
-    }
-    d->fast = js_fast_new();
-    d->row = js_fast_pick();
+    js_decoder_init(d, o->schema, o->wanted);
     *out = &d->base;
     return FZ_OK;
 }
 
 /* "Fail to deserialize at field: n. (why, byte 5)" */
-static const char *message_of(json_decoder *d, fz_arena *a) {
+const char *js_message(const json_decoder *d, fz_arena *a) {
     const js_parser *p = &d->parser;
     if (d->field[0]) return fz_arena_printf(a, "Fail to deserialize at field: %s. (%s, at byte %zu)", d->field, p->msg, p->ptr);
     return fz_arena_printf(a, "%s (at byte %zu)", p->msg, p->ptr);
@@ -113,7 +135,7 @@ static void decode_record(json_decoder *d, const fz_chunk *c, uint32_t i, fz_are
         out->row_rec[out->n_rows++] = i;
         return;
     }
-    const char *message = d->ignore_errors && out->sample ? NULL : message_of(d, a);
+    const char *message = d->ignore_errors && out->sample ? NULL : js_message(d, a);
     if (d->ignore_errors) unparseable(out, i, message);
     else dec_reject(rejects, i, "json.parse", message);
 }
@@ -122,8 +144,7 @@ static fz_status json_decode(dec_decoder *base, const fz_chunk *c, fz_arena *a, 
     json_decoder *d = (json_decoder *)base;
     (void)err;
     fz_arena_reset(d->scratch);
-    js_col_begin_row(&d->root, d->scratch, c->n);
-    for (uint32_t k = 0; k < d->root.n_child; k++) js_col_begin(&d->root.child[k], d->root.child[k].discard ? d->scratch : a, c->n);
+    js_columns_begin(&d->root, a, d->scratch, c->n);
     for (uint32_t i = 0; i < c->n; i++) decode_record(d, c, i, a, out, rejects);
     for (uint32_t k = 0; k < d->root.n_child; k++)
         if (!d->root.child[k].discard) out->cols[k] = js_col_finish(&d->root.child[k]);

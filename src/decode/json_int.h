@@ -173,6 +173,26 @@ bool js_tree_text(js_parser *p, bool decimals, fz_buf *out);
 /* A scalar text (from a string, or a number's text) into column c by Flink's rules. false: not such a value; p->msg may say why. */
 bool js_put_scalar(json_decoder *d, js_col *c, js_token tok, fz_sv text, js_parser *p);
 
+/* Text as a JSON string with its quotes, as Jackson writes it. */
+void js_quote(fz_buf *b, fz_sv s);
+/* Members of an object that is being written: of equal keys the last value stays, at the place of the first. Offsets are those of the output. */
+typedef struct js_member { uint64_t hash; size_t key, key_len, value, value_len; } js_member;
+typedef struct js_members { js_member *v; uint32_t n, cap; uint32_t *table; uint32_t mask; bool repeated; } js_members;
+/* The member with the (quoted) key at out[key..]; a new one is appended. */
+js_member *js_member_of(js_members *m, const fz_buf *out, size_t key, size_t key_len);
+/* Frees m; the members from out[from] on are written anew where a key was repeated. */
+void js_members_end(js_members *m, fz_buf *out, size_t from);
+
+/* ---- json.c: what formats with the same columns and conversions share ---- */
+/* Sets up d (zeroed but for its options). schema must outlive it. */
+void js_decoder_init(json_decoder *d, const col_schema *schema, const bool *wanted);
+void js_decoder_release(json_decoder *d);
+/* A row of the schema's columns; those that are not wanted are filled and thrown away, so that a record's fate does not hang on the query. */
+void js_columns_init(fz_arena *a, js_col *root, const col_schema *schema, const bool *wanted);
+void js_columns_begin(js_col *root, fz_arena *a, fz_arena *scratch, uint32_t rows);
+fz_status js_check_types(const col_schema *s, const char *format, const char *code, fz_error *err) FZ_MUST_USE; /* MAP keys are text */
+const char *js_message(const json_decoder *d, fz_arena *a); /* of the last error */
+
 /* ---- json_fast*.c ---- */
 typedef bool (*js_fast_fn)(json_decoder *d, const uint8_t *in, size_t n);
 struct js_fast *js_fast_new(void);

@@ -6,10 +6,7 @@
 #include "decode/json_int.h"
 #include "col/numtext.h"
 
-typedef struct member { uint64_t hash; size_t key, key_len, value, value_len; } member; /* offsets in the output */
-typedef struct members { member *v; uint32_t n, cap; uint32_t *table; uint32_t mask; bool repeated; } members;
-
-static void quote(fz_buf *b, fz_sv s) {
+void js_quote(fz_buf *b, fz_sv s) {
     static const char hex[] = "0123456789ABCDEF";
     fz_buf_putc(b, '"');
     for (size_t i = 0; i < s.n; i++) {
@@ -75,13 +72,13 @@ static bool decimal_text(js_parser *p, fz_sv s, fz_buf *out) {
 static bool scalar(js_parser *p, bool decimals, fz_buf *out) {
     fz_sv s;
     if (!js_text(p, &s)) return false;
-    if (p->cur == JT_STRING) quote(out, s);
+    if (p->cur == JT_STRING) js_quote(out, s);
     else if (p->cur == JT_FLOAT) {
         double v;
         char t[NT_TEXT_MAX];
         if (!nt_parse_double(s, &v)) return js_error(p, "not a number");
         size_t n = nt_double_text(v, t);
-        if (v - v != 0) quote(out, (fz_sv){t, n});
+        if (v - v != 0) js_quote(out, (fz_sv){t, n});
         else if (decimals) return decimal_text(p, s, out);
         else fz_buf_append(out, t, n);
     } else if (s.n == 2 && s.p[0] == '-' && s.p[1] == '0') fz_buf_putc(out, '0');
@@ -91,7 +88,7 @@ static bool scalar(js_parser *p, bool decimals, fz_buf *out) {
 
 /* ---- objects ---- */
 
-static void rehash(members *m) {
+static void rehash(js_members *m) {
     fz_free(m->table);
     m->mask = m->mask ? m->mask * 2 + 1 : 31;
     m->table = fz_calloc((size_t)m->mask + 1, sizeof *m->table);
@@ -102,26 +99,25 @@ static void rehash(members *m) {
     }
 }
 
-/* The member with the key at out[key..]; a new one is appended. */
-static member *member_of(members *m, const fz_buf *out, size_t key, size_t key_len) {
+js_member *js_member_of(js_members *m, const fz_buf *out, size_t key, size_t key_len) {
     if (m->n * 2 >= m->mask) rehash(m);
     uint64_t h = fz_hash(out->data + key, key_len);
     uint32_t k = (uint32_t)h & m->mask;
     for (; m->table[k]; k = (k + 1) & m->mask) {
-        member *x = &m->v[m->table[k] - 1];
+        js_member *x = &m->v[m->table[k] - 1];
         if (x->hash == h && x->key_len == key_len && memcmp(out->data + x->key, out->data + key, key_len) == 0) {
             m->repeated = true;
             return x;
         }
     }
     FZ_GROW(m->v, m->n, m->cap);
-    m->v[m->n] = (member){.hash = h, .key = key, .key_len = key_len};
+    m->v[m->n] = (js_member){.hash = h, .key = key, .key_len = key_len};
     m->table[k] = m->n + 1;
     return &m->v[m->n++];
 }
 
 /* Writes the members anew from `from` on, without what repeated keys replaced. */
-static void rewrite(fz_buf *out, size_t from, const members *m) {
+static void rewrite(fz_buf *out, size_t from, const js_members *m) {
     fz_buf t = {0};
     for (uint32_t i = 0; i < m->n; i++) {
         if (i) fz_buf_putc(&t, ',');
@@ -134,19 +130,23 @@ static void rewrite(fz_buf *out, size_t from, const members *m) {
     fz_buf_free(&t);
 }
 
+void js_members_end(js_members *m, fz_buf *out, size_t from) {
+    if (m->repeated) rewrite(out, from, m);
+    fz_free(m->v);
+    fz_free(m->table);
+}
+
 static bool value(js_parser *p, bool decimals, fz_buf *out);
 
-static bool object(js_parser *p, bool decimals, fz_buf *out, members *m) {
-    fz_buf_putc(out, '{');
-    size_t from = out->len;
+static bool object(js_parser *p, bool decimals, fz_buf *out, js_members *m) {
     if (!js_next(p)) return false;
     for (bool first = true; p->cur != JT_END_OBJECT; first = false) {
         if (!first) fz_buf_putc(out, ',');
         fz_sv name;
         if (!js_text(p, &name)) return false;
         size_t key = out->len;
-        quote(out, name);
-        uint32_t i = (uint32_t)(member_of(m, out, key, out->len - key) - m->v);
+        js_quote(out, name);
+        uint32_t i = (uint32_t)(js_member_of(m, out, key, out->len - key) - m->v);
         fz_buf_putc(out, ':');
         size_t at = out->len;
         if (!js_next(p) || !value(p, decimals, out)) return false;
@@ -154,17 +154,17 @@ static bool object(js_parser *p, bool decimals, fz_buf *out, members *m) {
         m->v[i].value_len = out->len - at;
         if (!js_next(p)) return false;
     }
-    if (m->repeated) rewrite(out, from, m);
-    fz_buf_putc(out, '}');
     return true;
 }
 
 static bool value(js_parser *p, bool decimals, fz_buf *out) {
     if (p->cur == JT_START_OBJECT) {
-        members m = {0};
+        js_members m = {0};
+        fz_buf_putc(out, '{');
+        size_t from = out->len;
         bool ok = object(p, decimals, out, &m);
-        fz_free(m.v);
-        fz_free(m.table);
+        js_members_end(&m, out, from);
+        fz_buf_putc(out, '}');
         return ok;
     }
     if (p->cur != JT_START_ARRAY) return scalar(p, decimals, out);
