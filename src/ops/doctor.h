@@ -39,7 +39,8 @@ typedef struct ops_need_table {
     uint32_t catalog, database;
     const char *name, *text;     /* text: catalog.database.name */
     bool written, read;
-    const col_schema *declared;  /* what CREATE TABLE says, as Iceberg keeps it; NULL: the script does not make it */
+    bool made;                   /* the script makes it when it is missing */
+    const col_schema *declared;  /* what CREATE TABLE says, as Iceberg keeps it; NULL: nothing, or LIKE */
     const char *location;        /* of CREATE TABLE; NULL: the catalog's choice */
     sql_pos pos;
 } ops_need_table;

@@ -159,7 +159,7 @@ static void load(doctor *d, doc_catalog *c, doc_table *t, doc_step *s) {
         fz_status rc = cat_load_table(c->cat, &id, &t->loaded, &e);
         if (rc == FZ_OK) {
             const ice_metadata *m = t->loaded->metadata;
-            doc_ok(d, s, "it is there, at %s%s", m->location, m->current_snapshot_id < 0 ? ", without a snapshot yet" : "");
+            doc_ok(d, s, "it is there, at %s", m->location);
             return;
         }
         t->loaded = NULL;
@@ -168,9 +168,10 @@ static void load(doctor *d, doc_catalog *c, doc_table *t, doc_step *s) {
             return;
         }
     }
-    if (t->need->declared) {
+    if (t->need->made) {
         t->absent = true;
-        doc_ok(d, s, "it is not there: the script makes it");
+        doc_ok(d, s, "it is not there: the script makes it%s",
+               strcmp(c->kind, "glue") == 0 ? " (with glue:CreateTable, a right that is not tried)" : strcmp(c->kind, "s3tables") == 0 ? " (with s3tables:CreateTable, a right that is not tried)" : "");
         return;
     }
     doc_fail(d, s, "there is no table '%s' in database '%s' of catalog '%s'", t->need->name, database, c->need->name);
@@ -212,21 +213,21 @@ static void store_steps(doctor *d, doc_table *t) {
 }
 
 /* Written by an INSERT or made by the script: its files go somewhere. */
-static bool is_target(const ops_need_table *n) { return n->written || n->declared; }
+static bool is_target(const ops_need_table *n) { return n->written || n->made; }
 
 void doc_tables(doctor *d) {
     d->tables = FZ_ANEWN(d->a, doc_table, d->plan->n_tables + 1);
     for (uint32_t i = 0; i < d->plan->n_databases; i++) (void)database_step(d, i);
-    for (uint32_t i = 0; i < d->plan->n_tables; i++) {
-        d->tables[i].need = &d->plan->tables[i];
-        if (!is_target(&d->plan->tables[i])) table_steps(d, &d->tables[i]); /* those that are read come first: what they look like is needed below */
-    }
+    for (uint32_t i = 0; i < d->plan->n_tables; i++) d->tables[i].need = &d->plan->tables[i];
+    for (uint32_t i = 0; i < d->plan->n_tables; i++) /* those that are read come first: what they look like is needed below */
+        if (d->plan->tables[i].read || !is_target(&d->plan->tables[i])) table_steps(d, &d->tables[i]);
     for (uint32_t i = 0; i < d->plan->n_tables; i++) {
         doc_table *t = &d->tables[i];
         if (!is_target(t->need)) continue;
-        table_steps(d, t);
+        if (!t->step) table_steps(d, t);
         doc_table_format(d, t);
         doc_table_schema(d, t);
         store_steps(d, t);
+        doc_table_snapshot(d, t);
     }
 }

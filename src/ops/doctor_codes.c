@@ -40,6 +40,7 @@ static const ops_doctor_code codes[] = {
     {"doctor.s3.delete", "It can be deleted.", "s3:DeleteObject."},
     {"doctor.kms", "The key by which S3 encrypts may be used.", "kms:GenerateDataKey (put) and kms:Decrypt (get, and parts of uploads) on the key, in the identity's policy and in the key's."},
     {"doctor.files", "The same for a directory of local files.", "Give the user of the process rights to the directory; make room on the disk."},
+    {"doctor.table.snapshot", "What has been committed. Files in S3 that no snapshot names are no rows: neither frazil nor Athena sees them.", "Wait for a checkpoint to end, or look in the job's log why it does not."},
     {"doctor.positions", "Where the job would begin: at the table's positions, or where the script says.", "As the answer says; see the guide on frazil.positions."},
     {"doctor.checkpoint-dir", "execution.checkpointing.dir: records of checkpoints can be written there.", "Rights to put, get, list and delete there; or leave the setting out."},
     {"doctor.savepoint-dir", "execution.checkpointing.savepoint-dir, likewise.", "As for doctor.checkpoint-dir."},

@@ -100,6 +100,8 @@ void doc_refused(doctor *d, doc_catalog *c, doc_step *s, const char *database, c
 void doc_tables(doctor *d);
 void doc_table_format(doctor *d, doc_table *t);
 void doc_table_schema(doctor *d, doc_table *t);
+/* What has been committed; files that lie there and were not. */
+void doc_table_snapshot(doctor *d, doc_table *t);
 void doc_positions(doctor *d);
 
 /* Put, get, list and delete of a probe object at a location. */

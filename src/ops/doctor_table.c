@@ -1,6 +1,7 @@
 /* A loaded table against what the script wants of it: format version, spec and codec, columns; and where the job would begin. */
 #include "ops/doctor_int.h"
 #include "job/job.h"
+#include "ops/time_text.h"
 #include "sink/sink.h"
 #include <inttypes.h>
 
@@ -150,6 +151,41 @@ void doc_table_schema(doctor *d, doc_table *t) {
     }
     if (t->loaded && t->need->declared) compare_declared(d, s, t->need->declared, have);
     if (have && s->status == OPS_STEP_OK) doc_ok(d, s, "%u columns match", have->n);
+}
+
+/* ---- what is in it ---- */
+
+static bool see_file(void *cx, const char *location, uint64_t size, int64_t mtime) {
+    (void)size, (void)mtime;
+    const char **first = cx;
+    if (strstr(location, "/frazil-doctor-")) return true;
+    *first = location;
+    return false;
+}
+
+void doc_table_snapshot(doctor *d, doc_table *t) {
+    if (!t->loaded) return;
+    doc_step *s = doc_begin(d, "doctor.table.snapshot", t->need->text);
+    const ice_metadata *m = t->loaded->metadata;
+    const ice_snapshot *now = ice_metadata_current(m);
+    doc_asked(d, s, "the current snapshot, and whether files lie in %s", m->location);
+    if (doc_blocked(d, s, t->step)) return;
+    if (now) {
+        char time[OPS_TIME_TEXT];
+        ops_time_text(now->timestamp_ms, time);
+        const char *rows = fz_pair_get(now->summary, now->n_summary, "total-records");
+        doc_ok(d, s, "snapshot %" PRId64 " of %s%s%s", now->id, time, rows ? ", rows: " : "", rows ? rows : "");
+        return;
+    }
+    const char *seen = NULL, *data = fio_join(d->a, m->location, "data/");
+    fz_error ignored;
+    const doc_step *list = doc_find(d, "doctor.s3.list", t->need->text);
+    bool may_list = fio_local_path(m->location) || (list && list->status == OPS_STEP_OK);
+    if (may_list && fio_list(t->loaded->io, data, see_file, &seen, &ignored) == FZ_OK && seen) {
+        doc_warn(d, s, "there is no snapshot, and there are files below %s: no query engine sees them", data);
+        doc_advise(d, s, "files become rows by a commit: they belong to a checkpoint that has not ended, or are left over from a job that failed. Look at the job's log (event=commit), then frazil inspect %s",
+                   t->need->text);
+    } else doc_ok(d, s, "none yet: Athena and others see no rows before the first checkpoint");
 }
 
 /* ---- positions ---- */

@@ -357,7 +357,7 @@ def all_green():
     r = w.doctor()
     require(r.code == 0 and r.ok and not r.of("fail") and not r.of("skipped") and not r.of("warn"), f"not all green ({r.code})\n{r}")
     for code in ("region credentials identity clock endpoint.glue endpoint.s3 kafka.brokers kafka.login kafka.topic kafka.offsets kafka.group catalog database table table.format-version table.writing "
-                 "table.schema s3.put s3.get s3.list s3.delete positions checkpoint-dir savepoint-dir dead-letters").split():
+                 "table.schema table.snapshot s3.put s3.get s3.list s3.delete positions checkpoint-dir savepoint-dir dead-letters").split():
         r.step("doctor." + code)
     require("profile 'home-aws'" in r.step("doctor.credentials")["answer"], str(r))
     require(keys(w.bucket) == before, f"left behind: {set(keys(w.bucket)) - set(before)}")
@@ -656,6 +656,18 @@ def checkpoint_directory():
     w.close()
 
 
+# ---- files in S3 that Athena does not show ----
+
+@case
+def files_without_a_commit():
+    w = World()
+    moto("PUT", f"/{w.bucket}/warehouse/logs/syslog_events/data/dt=2026-09-16/host=raspi4-3/00000-0-left-over.parquet", b"PAR1")
+    r = w.doctor(config=False)
+    require(r.code == 0 and not r.of("fail") and [(s["code"], s["subject"]) for s in r.of("warn")] == [("doctor.table.snapshot", "glue_prod.logs.syslog_events")], str(r))
+    require("no query engine sees them" in r.of("warn")[0]["answer"] and "inspect" in r.of("warn")[0]["do"], str(r))
+    w.close()
+
+
 # ---- tables that do not fit ----
 
 def reshape(w, change, name="syslog_events"):
@@ -896,6 +908,10 @@ def reads_a_table():
     require(r.code == 0, str(r))
     expect(w.doctor(view + "INSERT INTO c.db.b SELECT host, id FROM v;", config=False), "doctor.table.schema", "sql.type-mismatch|the table has BIGINT")
     expect(w.doctor(head + "INSERT INTO c.db.b SELECT id, host FROM c.db.aa;", config=False), "doctor.table", "there is no table 'aa'")
+    r = w.doctor(head + "INSERT INTO c.db.a SELECT id, host FROM c.db.b; INSERT INTO c.db.b SELECT id, host FROM c.db.a;", config=False) # both ways
+    require(r.code == 0, str(r))
+    r = w.doctor(head + "CREATE TABLE IF NOT EXISTS c.db.d LIKE c.db.a; INSERT INTO c.db.d SELECT id, host FROM c.db.a;", config=False)
+    require(r.code == 0 and not r.of("fail"), str(r))
     w.close()
 
 
