@@ -1,5 +1,6 @@
 /* See scan.h. */
 #include "job/scan.h"
+#include "col/datetime.h"
 #include <stdlib.h>
 
 typedef struct part { /* one decoder's share of the table: value or key */
@@ -98,6 +99,7 @@ static fz_status deal(fz_arena *a, const sql_table *t, const bool *wanted, part 
     value->format = opt(t, "value.format") ? opt(t, "value.format") : opt(t, "format");
     key->format = opt(t, "key.format");
     if (connector && fz_ieq(connector, "datagen")) value->format = "json"; /* its records are made as JSON */
+    if (!value->format && connector) value->format = src_default_format(connector);
     if (opt(t, "format") && opt(t, "value.format")) return option_error(t, "option.conflict", "value.format", "and 'format' are both set", err);
     if (!value->format) {
         fz_fail(err, FZ_USER, "option.missing", "table %s: required option 'format' is missing", t->path);
@@ -265,9 +267,49 @@ static void add_headers(col_builder *b, const fz_record *r) {
 }
 static const char *const timestamp_types[] = {"NoTimestampType", "CreateTime", "LogAppendTime"};
 
-static col_vec *metadata_column(job_scan *s, const char *key, const col_type *t, const fz_chunk *c, const uint32_t *row_rec, uint32_t n, fz_arena *a) {
-    const src_split *split = src_get_split(s->source, c->split);
+/* The records' keys as text, in the dictionary form: runs of records have the same. Ill-formed UTF-8 is replaced. */
+static col_vec *tags(const col_type *t, const fz_chunk *c, const uint32_t *row_rec, uint32_t n, fz_arena *a) {
+    col_builder *b = col_builder_new(a, t);
+    uint32_t *idx = fz_arena_alloc(a, ((size_t)n + 1) * sizeof *idx), entries = 0;
+    const fz_record *last = NULL;
+    fz_buf tmp = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        const fz_record *r = &c->rec[row_rec[i]];
+        if (!last || last->key_len != r->key_len || (last->key != r->key && r->key_len > 0 && memcmp(last->key, r->key, (size_t)r->key_len) != 0)) {
+            tmp.len = 0;
+            for (size_t k = 0; r->key_len > 0 && k < (size_t)r->key_len;) {
+                char u[4];
+                uint32_t cp = fz_utf8_next((const char *)r->key, (size_t)r->key_len, &k);
+                fz_buf_append(&tmp, u, fz_utf8_put(u, cp));
+            }
+            if (r->key_len < 0) col_add_null(b);
+            else col_add_bytes(b, tmp.data, tmp.len);
+            entries++;
+        }
+        idx[i] = entries - 1;
+        last = r;
+    }
+    fz_buf_free(&tmp);
+    if (!n) return col_builder_finish(b);
+    col_vec *v = col_vec_dict(a, col_builder_finish(b), n);
+    memcpy(v->idx, idx, n * sizeof *idx);
+    return v;
+}
+
+/* Event time, from nanoseconds. */
+static int64_t event_us(const fz_record *r, const col_type *t) { return dt_cut(dt_floor_div(r->time_ns, 1000), t->precision); }
+
+static void add_record(job_scan_reader *s, col_builder *b, const fz_record *r, fz_buf *tmp) {
+    tmp->len = 0;
+    if (dec_record_text(s->value, r, tmp)) col_add_bytes(b, tmp->data, tmp->len);
+    else col_add_null(b);
+}
+
+static col_vec *metadata_column(job_scan_reader *s, const char *key, const col_type *t, const fz_chunk *c, const uint32_t *row_rec, uint32_t n, fz_arena *a) {
+    const src_split *split = src_get_split(s->scan->source, c->split);
+    fz_buf tmp = {0};
     if (strcmp(key, "topic") == 0) return constant_text(a, t, split->topic, n);
+    if (strcmp(key, "tag") == 0) return tags(t, c, row_rec, n, a);
     if (strcmp(key, "file.path") == 0) return constant_text(a, t, split->name, n);
     if (strcmp(key, "file.name") == 0) return constant_text(a, t, strrchr(split->name, '/') ? strrchr(split->name, '/') + 1 : split->name, n);
     col_builder *b = col_builder_new(a, t);
@@ -281,8 +323,12 @@ static col_vec *metadata_column(job_scan *s, const char *key, const col_type *t,
             col_add_bytes(b, name, strlen(name));
         } else if (strcmp(key, "headers") == 0) add_headers(b, r);
         else if (strcmp(key, "key") == 0 && r->key_len >= 0) col_add_bytes(b, r->key, (size_t)r->key_len);
+        else if (strcmp(key, "time") == 0) col_add_i64(b, event_us(r, t));
+        else if (strcmp(key, "arrival_time") == 0) col_add_i64(b, r->timestamp_ms * 1000);
+        else if (strcmp(key, "record") == 0) add_record(s, b, r, &tmp);
         else col_add_null(b);
     }
+    fz_buf_free(&tmp);
     return col_builder_finish(b);
 }
 
@@ -348,6 +394,6 @@ fz_status job_scan_decode(job_scan_reader *r, const fz_chunk *c, fz_arena *a, jo
     if (r->key) FZ_TRY(decode_key(r, c, a, out, rejects, err));
     for (uint32_t i = p->n_scan_physical; i < p->schema->n; i++)
         if (p->wanted[i])
-            out->cols[i] = metadata_column(s, p->scan_metadata[i - p->n_scan_physical], p->schema->fields[i].type, c, out->row_rec, out->n_rows, a); /* a bad key has taken rows away */
+            out->cols[i] = metadata_column(r, p->scan_metadata[i - p->n_scan_physical], p->schema->fields[i].type, c, out->row_rec, out->n_rows, a); /* a bad key has taken rows away */
     return FZ_OK;
 }

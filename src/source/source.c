@@ -42,15 +42,21 @@ const src_metadata_column *src_metadata_columns(const char *connector) {
     return ops && ops->metadata ? ops->metadata : none;
 }
 
+const char *src_default_format(const char *connector) {
+    const src_ops *ops = find_connector(connector);
+    return ops ? ops->format : NULL;
+}
+
 /* --- options --- */
 
 /* "json.x" belongs to the decoder when some format option says 'json'; so do "key.json.x" and "value.json.x". */
-static bool belongs_to_format(const char *key, const fz_pair *options, size_t n) {
-    static const char *const names[] = {"format", "key.format", "value.format"};
+static bool belongs_to_format(const char *connector, const char *key, const fz_pair *options, size_t n) {
+    static const char *const names[] = {"value.format", "format", "key.format"};
     if (fz_starts(key, "key.")) key += 4;
     else if (fz_starts(key, "value.")) key += 6;
+    bool named = fz_pair_get(options, n, names[0]) || fz_pair_get(options, n, names[1]);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *format = fz_pair_get(options, n, names[i]);
+        const char *format = i == 0 && !named ? src_default_format(connector) : fz_pair_get(options, n, names[i]);
         if (!format) continue;
         size_t len = strlen(format);
         if (len && strncmp(key, format, len) == 0 && key[len] == '.') return true;
@@ -84,7 +90,7 @@ static fz_status check_option(const fz_option *table, const char *connector, con
 fz_status src_check_options(const fz_option *table, const char *connector, const fz_pair *options, size_t n, fz_error *err) {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(options[i].key, "connector") == 0) continue;
-        if (!fz_option_find(table, options[i].key) && belongs_to_format(options[i].key, options, n)) continue;
+        if (!fz_option_find(table, options[i].key) && belongs_to_format(connector, options[i].key, options, n)) continue;
         FZ_TRY(check_option(table, connector, &options[i], err));
     }
     return FZ_OK;

@@ -88,6 +88,7 @@ const src_connector_info *src_connectors(void); /* ends with a NULL name */
 /* Metadata columns of a connector (`METADATA FROM 'x'`): name and Flink type text; NULL-terminated. */
 typedef struct src_metadata_column { const char *key; const char *type; } src_metadata_column;
 const src_metadata_column *src_metadata_columns(const char *connector);
+const char *src_default_format(const char *connector); /* of its records, when the table names none; NULL: the table has to */
 /* Fault seam for tests: a connector made of records in memory ('connector'='memory' exists only when a test registers it). */
 typedef struct src_ops src_ops;
 void src_register_for_test(const char *name, const src_ops *ops);

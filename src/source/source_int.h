@@ -28,6 +28,7 @@ struct src_ops {
     const char *doc;                      /* one or two sentences for the reference page */
     const fz_option *options;             /* ends with a NULL name; 'connector' itself is not in it */
     const src_metadata_column *metadata;  /* ends with a NULL key; NULL: none */
+    const char *format;                   /* of values, when the table names none; NULL: it has to */
     bool replayable;                      /* any position can be read again */
     fz_status (*open)(const fz_pair *options, size_t n, const src_context *cx, src_source **out, fz_error *err);
     void (*close)(src_source *s);
