@@ -189,17 +189,20 @@ static fz_status add_listener(src_spooled *s, fz_status rc, net_listener *l, boo
 fz_status src_spooled_stream(src_spooled *s, const net_listen_options *o, const char *alpn, const net_proto *p, void *cx, fz_error *err) {
     net_listener *l = NULL;
     if (!s->loop) return FZ_OK;
-    return add_listener(s, net_listen_stream(s->loop, o, alpn, p, cx, &l, err), l, false, err);
+    fz_status rc = net_listen_stream(s->loop, o, alpn, p, cx, &l, err);
+    return add_listener(s, rc, l, false, err);
 }
 fz_status src_spooled_http(src_spooled *s, const net_listen_options *o, net_http_fn fn, void *cx, fz_error *err) {
     net_listener *l = NULL;
     if (!s->loop) return FZ_OK;
-    return add_listener(s, net_listen_http(s->loop, o, fn, cx, &l, err), l, false, err);
+    fz_status rc = net_listen_http(s->loop, o, fn, cx, &l, err);
+    return add_listener(s, rc, l, false, err);
 }
 fz_status src_spooled_datagrams(src_spooled *s, const net_listen_options *o, net_datagram_fn fn, void *cx, fz_error *err) {
     net_listener *l = NULL;
     if (!s->loop) return FZ_OK;
-    return add_listener(s, net_listen_datagrams(s->loop, o, fn, cx, &l, err), l, true, err);
+    fz_status rc = net_listen_datagrams(s->loop, o, fn, cx, &l, err);
+    return add_listener(s, rc, l, true, err);
 }
 
 /* ---- frames ---- */
