@@ -38,10 +38,18 @@ static bool read_elsewhere(const job *j, const job_sink *s, const job_split_key 
             if (job_split_key_cmp(&s->splits[k][i].key, key) == 0) return true;
     return false;
 }
+/* A spool's incarnation names one log for ever: a position under another one is of a log that has no record in common with this one, so that nothing could be read twice. What was only in a
+ * spool that is lost is lost with it, and the table cannot tell; an operator who has moved the state directory wants to know. */
+static bool other_spool(const job_sink *s, const job_position *p, const job_split_key *key) {
+    if (!fz_starts(key->source, "spool:") || !fz_starts(p->key.source, "spool:") || strcmp(p->key.source, key->source) == 0) return false;
+    fz_log(FZ_LOG_WARN, "positions.other-spool", FZ_KV("table", "%s", s->text), FZ_KV("before", "%s", p->key.source), FZ_KV("position", "%" PRId64, p->next), FZ_KV("now", "%s", key->source),
+           FZ_KV("reason", "%s", "the table was written from another spool: records that are only there do not come from this one"), NULL);
+    return true;
+}
 /* A position of the same topic and partition under another source. */
 static const job_position *other_source(const job *j, const job_sink *s, const job_marks *m, const job_split_key *key) {
     for (uint32_t i = 0; i < m->n_positions; i++)
-        if (strcmp(m->positions[i].key.topic, key->topic) == 0 && m->positions[i].key.partition == key->partition && !read_elsewhere(j, s, &m->positions[i].key)) return &m->positions[i];
+        if (strcmp(m->positions[i].key.topic, key->topic) == 0 && m->positions[i].key.partition == key->partition && !read_elsewhere(j, s, &m->positions[i].key) && !other_spool(s, &m->positions[i], key)) return &m->positions[i];
     return NULL;
 }
 /* A position of the same topic and partition under another pipeline. */
@@ -50,6 +58,7 @@ static const job_position *other_pipeline(const job_table *t, const job_split_ke
         for (uint32_t i = 0; i < t->others[k].n_positions; i++) {
             const job_position *p = &t->others[k].positions[i];
             if (strcmp(p->key.topic, key->topic) != 0 || p->key.partition != key->partition) continue;
+            if (fz_starts(key->source, "spool:") && strcmp(p->key.source, key->source) != 0) continue; /* another pipeline has its own spool */
             *who = t->others[k].pipeline;
             return p;
         }
@@ -316,7 +325,7 @@ static fz_status plan_paths(job *j, fz_error *err) {
 static fz_status open_source(job *j, job_source *src, fz_error *err) {
     src_context cx = {.table = src->scan_plan->table->path, .job = j->spec->name, .readers = j->n_workers, .memory = j->memory_limit / 5 / (j->n_sources ? j->n_sources : 1),
                       .max_record_size = (uint32_t)conf_get_i64(j->spec->settings, "source.max-record-size"),
-                      .bounded_job = conf_is(j->spec->settings, "execution.runtime-mode", "batch")};
+                      .state_dir = conf_get(j->spec->settings, "frazil.state.dir"), .look = j->look, .bounded_job = conf_is(j->spec->settings, "execution.runtime-mode", "batch")};
     int64_t wait_ms = 500;
     fz_status rc;
     while ((rc = job_scan_open(&src->merged, &cx, &src->scan, err)) == FZ_RETRY)

@@ -175,7 +175,7 @@ static void other_source(doctor *d, const sql_plan *scan) {
     const char *connector = opt(scan->table, "connector"), *path = opt(scan->table, "path");
     doc_step *s = doc_begin(d, "doctor.source", scan->table->path);
     src_context cx = {.table = scan->table->path, .job = "doctor", .readers = 1, .memory = 8u << 20, .max_record_size = FZ_MAX_RECORD_SIZE,
-                      .bounded_job = conf_is(d->plan->settings, "execution.runtime-mode", "batch")};
+                      .state_dir = conf_get(d->plan->settings, "frazil.state.dir"), .look = true, .bounded_job = conf_is(d->plan->settings, "execution.runtime-mode", "batch")};
     fz_error e = {0};
     job_scan *scanned = NULL;
     doc_asked(d, s, "open connector '%s'%s%s", connector ? connector : "", path ? " at " : "", path ? path : "");
