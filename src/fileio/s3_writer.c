@@ -63,7 +63,7 @@ static void run_job(void *cx) {
 }
 
 static fz_status first_error(const s3_batch *b, fz_error *err) {
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = 0; b->failed && i < b->n; i++)
         if (b->v[i].error) {
             if (err) *err = *b->v[i].error;
             return b->v[i].error->cls;
