@@ -101,6 +101,15 @@ static fz_status definition_of(fz_arena *a, const ice_schema *schema, sql_stmt *
     return FZ_OK;
 }
 
+/* Takes a table out of the session; plans that are bound to it keep pointing into its memory. */
+static void retire(ses_dry *d, ses_table *t) {
+    uint32_t i = 0;
+    while (d->s->tables[i] != t) i++;
+    d->s->tables[i] = d->s->tables[--d->s->n_tables];
+    FZ_GROW(d->arenas, d->n_arenas, d->cap_arenas);
+    d->arenas[d->n_arenas++] = t->arena;
+}
+
 static fz_status know(void *cx, const ops_need_table *t, const cat_table *loaded, fz_error *err) {
     ses_dry *d = cx;
     ses_path p = {d->plan.catalogs[t->catalog].name, d->plan.databases[t->database].name, t->name};
@@ -110,7 +119,7 @@ static fz_status know(void *cx, const ops_need_table *t, const cat_table *loaded
     col_schema *cols;
     fz_status rc = definition_of(a, loaded->metadata->schema, &def, &cols, err);
     if (rc != FZ_OK) return fz_arena_free(a), rc;
-    if (held) ses_remove_table(d->s, held); /* the table as it is counts, not as the script would make it */
+    if (held) retire(d, held); /* the table as it is counts, not as the script would make it */
     hold(d->s, a, &p, def);
     return FZ_OK;
 }
@@ -175,7 +184,7 @@ static void forget_dropped(ses_dry *d, const ses_path *p, bool temporary) {
     for (uint32_t i = 0; i < d->n_dropped; i++) {
         ses_table *t = d->dropped[i];
         if (t->temporary != temporary || strcmp(t->name, p->name) != 0 || strcmp(t->database, p->database) != 0 || strcmp(t->catalog, p->catalog) != 0) continue;
-        ses_remove_table(d->s, t);
+        retire(d, t);
         d->dropped[i--] = d->dropped[--d->n_dropped];
     }
 }
