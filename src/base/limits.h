@@ -12,6 +12,8 @@
 #define FZ_MAX_DURATION_MS 3155760000000ll /* 100 years: nanoseconds of it, added to a clock, fit 64 bits */
 #define FZ_MAX_HTTP_EXCHANGES 64           /* at the same time in the process; more wait */
 #define FZ_MAX_HTTP_HEADERS (256u << 10)   /* bytes of an answer's headers */
+#define FZ_MAX_HTTP_HEAD (32u << 10)       /* bytes of request line and headers that a server takes */
+#define FZ_MAX_HTTP_FIELDS 100             /* headers of a request that a server takes */
 #define FZ_MAX_HTTP_ANSWER ((size_t)64 << 20) /* bytes of an answer's body when the caller names no other ceiling */
 #define FZ_MAX_LEARNED_REGIONS 64          /* hosts whose region S3 had to tell us, per session */
 #define FZ_MAX_S3_KEY 1024u                /* bytes */

@@ -16,7 +16,7 @@
 
 typedef struct net_loop net_loop;
 fz_status net_loop_new(const char *name, net_loop **out, fz_error *err) FZ_MUST_USE; /* with its thread */
-void net_loop_free(net_loop *l);                                   /* closes its listeners and connections, joins the thread */
+void net_loop_free(net_loop *l);                                   /* runs the calls that wait, closes its listeners and connections, joins the thread; NULL is allowed. Not in the loop */
 void net_loop_call(net_loop *l, void (*fn)(void *cx), void *cx);   /* any thread; runs once, in order */
 void net_loop_after(net_loop *l, int64_t ms, void (*fn)(void *cx), void *cx); /* loop */
 
@@ -25,7 +25,7 @@ typedef struct net_listen_options {
     const char *tls_cert, *tls_key, *tls_ca; /* PEM files; cert NULL: plain; ca not NULL: client certificates are demanded */
     uint32_t max_connections;     /* 0: 1024 */
     size_t max_message;           /* bytes of one message (HTTP: body after decompression is the caller's); 0: 16 MiB */
-    size_t max_buffered;          /* bytes over all connections that wait to be worked off; 0: 32 MiB */
+    size_t max_buffered;          /* bytes over all connections that wait to be worked off; above it nothing is read but one message at a time; 0: 32 MiB */
     int64_t handshake_timeout_ms; /* 0: 10 s */
     int64_t message_timeout_ms;   /* 0: 30 s */
     int64_t idle_timeout_ms;      /* 0: 5 min */
@@ -37,17 +37,22 @@ typedef struct net_listener net_listener;
 typedef struct net_stats { uint64_t accepted, refused, timed_out, too_large, tls_failed; uint32_t open; uint64_t bytes_in, buffered; } net_stats;
 net_stats net_listener_stats(const net_listener *l);     /* any thread */
 const char *net_listener_address(const net_listener *l); /* as bound, with the real port */
+/* Any thread. Takes no more connections (datagrams); those between two messages are closed, the others when their message is over (HTTP: answered with Connection: close). */
+void net_listener_stop(net_listener *l);
 
 /* ---- streams: forward, syslog over TCP, gRPC ---- */
 typedef struct net_conn net_conn;
+typedef enum { NET_EXPIRED_IDLE, NET_EXPIRED_MESSAGE, NET_EXPIRED_OVERLOAD /* memory is full, and this message did not come to its end */ } net_expiry;
 typedef struct net_proto {
     /* All in the loop. state is what open returned; NULL closes the connection. */
     void *(*open)(void *cx, net_conn *c);
     /* New bytes stand at p (contiguous, all that are not consumed yet). Returns how many were consumed; SIZE_MAX: close. Called again with the rest when more comes; a protocol that
      * consumes nothing of max_message bytes is closed. */
     size_t (*data)(void *state, const uint8_t *p, size_t n);
-    void (*eof)(void *state, const uint8_t *p, size_t n); /* the peer has closed; p: what was never consumed */
+    void (*eof)(void *state, const uint8_t *p, size_t n); /* the peer has closed; p: what was never consumed. A protocol that still has something to write calls net_conn_pause here, and net_conn_end later */
     void (*close)(void *state);                           /* always last */
+    /* A last word before a connection is closed for its time; NULL: it is just closed. What it writes is sent, then the connection is ended. */
+    void (*expired)(void *state, net_expiry why);
 } net_proto;
 /* alpn: "h2" for gRPC over TLS, NULL: none. Any thread, before traffic. USER "listen.in-use", "listen.address", "listen.tls"; FATAL else. */
 fz_status net_listen_stream(net_loop *l, const net_listen_options *o, const char *alpn, const net_proto *p, void *cx, net_listener **out, fz_error *err) FZ_MUST_USE;
@@ -55,6 +60,9 @@ void net_conn_write(net_conn *c, const void *p, size_t n); /* loop; copied */
 void net_conn_pause(net_conn *c);                          /* loop; no more data is read: back-pressure. Time-outs stand still */
 void net_conn_resume(net_conn *c);
 void net_conn_end(net_conn *c);                            /* loop; closes when all is written */
+/* A protocol that consumes a message piece by piece says when one begins (true, each time) and ends (false): message_timeout_ms counts between. Not needed where unconsumed bytes are the sign. loop */
+void net_conn_message(net_conn *c, bool begun);
+void net_conn_hold(net_conn *c, size_t bytes);             /* loop; bytes that the protocol now has in memory for this connection (the sum, not a difference): they count as buffered */
 const char *net_conn_peer(const net_conn *c);              /* "127.0.0.1:50514" */
 const char *net_conn_tls_name(const net_conn *c);          /* common name of the client's certificate, or NULL */
 
@@ -74,11 +82,12 @@ typedef struct net_http_request {
 const char *net_http_header(const net_http_request *r, const char *name); /* any case; NULL: not there */
 /* Calls fn for each header as sent, in order: for signatures. */
 void net_http_each_header(const net_http_request *r, void (*fn)(void *cx, const char *name, const char *value), void *cx);
-/* loop. The handler answers now or keeps r and answers later (net_http_answer, in the loop); r lives until it is answered, also when the peer goes away. */
+/* loop. The handler answers now or keeps r and answers later (net_http_answer, in the loop); r lives until it is answered, also when the peer goes away; the end of the loop frees
+ * those that never were. Requests of one connection come one after the other. */
 typedef void (*net_http_fn)(void *cx, net_http_request *r);
 fz_status net_listen_http(net_loop *l, const net_listen_options *o, net_http_fn fn, void *cx, net_listener **out, fz_error *err) FZ_MUST_USE;
 typedef struct net_http_field { const char *name, *value; } net_http_field;
-void net_http_answer(net_http_request *r, int status, const net_http_field *h, size_t n, const void *body, size_t n_body); /* loop; frees r */
+void net_http_answer(net_http_request *r, int status, const net_http_field *h, size_t n, const void *body, size_t n_body); /* loop; frees r. Date, Content-Length and Connection are added; a HEAD's body is left out */
 
 /* Inflates gzip (all members) or zstd into out, at most max bytes. DATA "body.encoding" (broken), "body.too-large" (found while inflating). coding: "gzip", "x-gzip", "zstd", "deflate", "identity" (copies) in any case;
  * USER "body.coding" for others. Any thread. */
