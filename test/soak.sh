@@ -11,7 +11,7 @@ part_oracle() { FRAZIL_ORACLE_READERS=pyiceberg,duckdb,java bash test/oracle/run
 part_interop() { FRAZIL_INTEROP_VERIFY=1 bash test/interop/run.sh; }
 part_e2e() { FRAZIL_LONG=1 bash test/e2e/run.sh; }
 part_matrix() { FRAZIL_MATRIX_READERS=pyiceberg,duckdb,java bash test/matrix/run.sh; }
-part_kill() { bash test/kill/run.sh 200; }
+part_kill() { bash test/kill/run.sh 200 && FRAZIL_KILL_CATALOG=glue bash test/kill/run.sh 200 && FRAZIL_KILL_CATALOG=s3tables bash test/kill/run.sh 50; }
 
 for part in ${*:-flink oracle interop e2e matrix kill}; do
     start=$SECONDS

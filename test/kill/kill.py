@@ -4,10 +4,11 @@
 Variants: local state kept; local state deleted at each kill; two sinks on one topic; a start at latest; a zombie (the process is stopped at a point, a second
 copy commits, then the first one goes on). At the end the topic is made anew. Records come in all the time. Some runs have a second fault: an answer is lost, a
 commit conflicts, a disk call fails. At the end every good record stands in its tables once, `frazil audit` passes, and no data file is live twice.
-Prints the hits per point."""
+--catalog KIND: the tables lie in that catalog of the commit matrix, behind its proxy; then some kills come while a request is on its way, which arrives after the
+next process has begun. Prints the hits per point."""
 import argparse, collections, os, random, signal, subprocess, sys, threading, time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), d) for d in ("../tools", "../matrix")]
 from harness import BIN, Broker, Failure, Tables, require
 
 # Points of a checkpoint's way, with the N-th hits at which to kill.
@@ -18,6 +19,8 @@ POINTS = {"source.poll": range(1, 60), "checkpoint.begin": range(1, 4), "checkpo
 # Points at which a process that is stopped and goes on later can do harm.
 STOPS = ["commit.accepted", "checkpoint.closed", "commit.load", "commit.checked", "commit.swap", "commit.metadata"]
 TROUBLE = ["commit.accepted:1:unknown", "commit.swap:1:conflict", "file.fsync:2:eio", "file.write:3:enospc", "commit.load:2:retry", "commit.manifest:1:eio"]
+# With a catalog and a store that are reached over a network: which request is on its way at the kill.
+WIRE = {"wire.put": 8, "wire.commit": 3}
 PARTITIONS = 3
 
 
@@ -65,13 +68,28 @@ class Harness:
         self.rng, self.broker = random.Random(a.seed), Broker(a.broker, os.path.join(a.dir, "kafka"))
         self.hits = collections.Counter()
         os.environ["FRAZIL_TEST_DIR"] = a.dir
+        self.kind, self.points, self.trouble = None, list(POINTS), TROUBLE
+        if a.catalog:
+            from kinds import KINDS
+            self.kind = KINDS[a.catalog]
+            if self.kind.http:  # no files but those of dead letters
+                self.points = [p for p in POINTS if not p.startswith("file.")] + list(WIRE)
+                self.trouble = [t for t in TROUBLE if not t.startswith("file.")]
+
+    def tables_of(self, kind):
+        tables = ("t", "u") if kind == "two-sinks" else ("t",)
+        properties = "'commit.manifest.min-count-to-merge'='5','commit.retry.min-wait-ms'='20'"
+        if not self.kind:
+            return Tables(self.broker, f"kill-{kind}", tables, properties=properties)
+        from kinds import Lake
+        return Lake(self.kind, f"kill-{kind}", self.broker, tables=tables, properties=properties)
 
     def schedule(self, rounds):
         """Some points for each variant. A fifth goes to zombies; of the others more than a fifth lies between acceptance and answer, some at moments, the rest evenly at the
         other points."""
         n_zombies = rounds // 5
         zombies = ["commit.accepted" if i % 5 < 2 else STOPS[1 + i % (len(STOPS) - 1)] for i in range(n_zombies)]
-        others = [p for p in POINTS if p != "commit.accepted"]
+        others = [p for p in self.points if p != "commit.accepted"]
         n = rounds - n_zombies
         plan = ["commit.accepted"] * -(-n * 11 // 50) + ["time"] * (n // 12)
         self.rng.shuffle(others)
@@ -82,12 +100,29 @@ class Harness:
 
     def fault(self, where, action):
         rules = [f"{where}:{self.rng.choice(POINTS[where])}:{action}"] if where != "time" else []
-        trouble = self.rng.choice(TROUBLE)
+        trouble = self.rng.choice(self.trouble)
         if self.rng.random() < 0.4 and not trouble.startswith(where):
             rules.append(trouble)
         return ",".join(rules)
 
+    def wire(self, t, script, where):
+        """Killed while a request is held on its way; the service gets it some time later."""
+        which = t.kind.commit if where == "wire.commit" else {"listen": t.proxy.ports[1], "method": "PUT"}
+        nth = self.rng.randrange(1, WIRE[where])
+        t.proxy.rules({**which, "do": "hold", "nth": nth, "seconds": self.rng.uniform(0.1, 2.0)})
+        j, until = t.start(script), time.monotonic() + 15
+        while not t.proxy.hits() and time.monotonic() < until:
+            require(j.alive(), f"frazil ended by itself\n{j.text()[-3000:]}")
+            time.sleep(0.005)
+        hit = t.proxy.hits() > 0
+        j.kill()
+        t.proxy.rules()
+        self.hits[where if hit else "time"] += 1
+        return f"{where}:{nth}", hit
+
     def one(self, t, script, where):
+        if where in WIRE:
+            return self.wire(t, script, where)
         fault = self.fault(where, "kill")
         j = t.start(script, fault)
         try:
@@ -118,7 +153,7 @@ class Harness:
         return fault, stopped
 
     def variant(self, kind, plan, first_id):
-        t = Tables(self.broker, f"kill-{kind}", ("t", "u") if kind == "two-sinks" else ("t",), properties="'commit.manifest.min-count-to-merge'='5','commit.retry.min-wait-ms'='20'")
+        t = self.tables_of(kind)
         topic = self.broker.topic(t.name, PARTITIONS)
         start = "latest-offset" if kind == "latest" else "earliest-offset"
         script = t.script(topic, start, interval="150 ms")
@@ -175,8 +210,9 @@ def main():
         ap.add_argument(o, required=True)
     ap.add_argument("--rounds", type=int, default=30)
     ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--catalog")
     a = ap.parse_args()
-    print(f"kill.py: {a.rounds} rounds, seed {a.seed}", flush=True)
+    print(f"kill.py: {a.rounds} rounds, seed {a.seed}{', catalog ' + a.catalog if a.catalog else ''}", flush=True)
     began, h = time.monotonic(), Harness(a)
     first, next_id = None, 0
     for kind, plan in h.schedule(a.rounds).items():
@@ -184,11 +220,11 @@ def main():
         first = first or t
     h.remade(first)
     total = sum(h.hits.values())
-    for name in [*POINTS, "time"]:
+    for name in [*h.points, "time"]:
         print(f"  {h.hits[name]:4d} {name}")
     print(f"kill.py: {total} kills in {time.monotonic() - began:.0f} s, {h.hits['commit.accepted']} between acceptance and answer")
     if total >= 200:
-        few = [p for p in POINTS if h.hits[p] < 5]
+        few = [p for p in h.points if h.hits[p] < 5]
         require(not few and h.hits["commit.accepted"] * 5 >= total, f"too few kills at {few or 'commit.accepted'}")
     print("kill.py: ok")
 

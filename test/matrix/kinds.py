@@ -1,9 +1,16 @@
-"""The catalogs of the commit matrix: how frazil and PyIceberg reach each, which of its requests make a commit, and what its refusals look like.
+"""The catalogs of the commit matrix: how frazil and PyIceberg reach each, which of its requests make a commit, and what its refusals look like; and Lake, the
+harness's Tables in such a catalog.
 
 `commit` selects the request that decides, `swap` the first one of the commit that the service sees, `load` the one by which the table is loaded.
 A kind without a proxy has its faults from the fault points of the program."""
 import os
 import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../tools"), os.path.join(HERE, "../peers")]
+from harness import Tables
+from proxy import Proxy
 
 S3 = os.environ.get("S3_ENDPOINT", "")
 REGION = os.environ.get("AWS_REGION", "us-east-1")
@@ -158,3 +165,36 @@ class Nessie(Rest):
 
 
 KINDS = {k.name: k for k in (Sqlite("sqlite"), Hadoop("hadoop"), Postgres("postgres"), Glue("glue"), S3Tables("s3tables"), Rest("rest"), Nessie("nessie"))}
+
+
+class Lake(Tables):
+    """Tables in a catalog of that kind, in a database of their own. Jobs reach the catalog and S3 through a proxy (of kinds that have one), judges go straight."""
+
+    def __init__(self, kind, name, broker, **kw):
+        super().__init__(broker, name, **kw)
+        self.kind, self.db, self.tag = kind, name.replace("-", "_"), name.replace("-", "_")
+        self.proxy, self.more, self.at_end = None, {}, lambda: None
+        kind.prepare(self)
+        if kind.proxied:
+            self.proxy = Proxy(f"0={kind.backend}", f"0={port_of(S3)}", log=f"{self.dir}/proxy.log")
+
+    def close(self):
+        if self.proxy:
+            self.proxy.stop()
+        self.at_end()
+
+    def catalog(self, straight=False):
+        """more: options besides those of the kind."""
+        options = {"type": "iceberg", **self.kind.options(self, None if straight or not self.proxy else f"127.0.0.1:{self.proxy.ports[0]}"), **self.more}
+        return "CREATE CATALOG c WITH (%s);\n" % ", ".join(f"'{k}'='{v}'" for k, v in options.items())
+
+    def init(self):
+        path = f"{self.dir}/init.sql"
+        with open(path, "w") as f:
+            f.write(self.catalog(straight=True))
+        return path
+
+    def strange(self, table="t"):
+        from catalogs import open_catalog
+        address, properties = self.kind.address(self)
+        return open_catalog(address, **properties).load_table(f"{self.db}.{table}")

@@ -23,11 +23,9 @@ import traceback
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "../tools"), os.path.join(HERE, "../peers")]
-from harness import BIN, Broker, Failure, Tables, require
-from kinds import KINDS, S3
-from proxy import Proxy
-from catalogs import open_catalog
+sys.path[:0] = [HERE, os.path.join(HERE, "../tools")]
+from harness import BIN, Broker, Failure, require
+from kinds import KINDS, Lake
 
 warnings.filterwarnings("ignore")
 OUTAGE, READERS = 60, ""
@@ -38,41 +36,13 @@ class Wrong(Failure):
     """The table is not what it must be; other failures are the test's own."""
 
 
-class Cell(Tables):
+class Cell(Lake):
     def __init__(self, kind, name, spec):
-        self.kind, self.tag = kind, f"m_{kind.name}_{name.replace('-', '_')}_{os.getpid()}"
         properties = {"commit.retry.min-wait-ms": "50", "commit.retry.max-wait-ms": "500", **spec.properties}
-        super().__init__(Broker(), self.tag, properties=", ".join(f"'{k}'='{v}'" for k, v in properties.items()))
-        self.db = self.tag
-        self.expected, self.next_id, self.proxy, self.disturbed = [], 0, None, 0
-        self.at_end, self.more = lambda: None, {}
-        kind.prepare(self)
+        super().__init__(kind, f"m_{kind.name}_{name}_{os.getpid()}", Broker(), properties=", ".join(f"'{k}'='{v}'" for k, v in properties.items()))
+        self.expected, self.next_id, self.disturbed = [], 0, 0
         if spec.prepare:
             spec.prepare(self)
-        if kind.proxied:
-            self.proxy = Proxy(f"0={kind.backend}", f"0={S3.split('://')[1]}", log=f"{self.dir}/proxy.log")
-
-    def close(self):
-        if self.proxy:
-            self.proxy.stop()
-        self.at_end()
-
-    # ---- the catalog, as frazil has it: jobs through the proxy, judges straight ----
-
-    def catalog(self, straight=False):
-        options = {"type": "iceberg", **self.kind.options(self, None if straight or not self.proxy else f"127.0.0.1:{self.proxy.ports[0]}"), **self.more}
-        return "CREATE CATALOG c WITH (%s);\n" % ", ".join(f"'{k}'='{v}'" for k, v in options.items())
-
-    def init(self):
-        path = f"{self.dir}/init.sql"
-        with open(path, "w") as f:
-            f.write(self.catalog(straight=True))
-        return path
-
-    def stranger(self):
-        """The table as PyIceberg has it."""
-        address, properties = self.kind.address(self)
-        return open_catalog(address, **properties).load_table(f"{self.db}.t")
 
     # ---- what is done ----
 
@@ -133,7 +103,7 @@ class Cell(Tables):
     def append(self):
         """A stranger's append."""
         import pyarrow as pa
-        t, ids = self.stranger(), list(range(10**6 + self.next_id, 10**6 + self.next_id + 3))
+        t, ids = self.strange(), list(range(10**6 + self.next_id, 10**6 + self.next_id + 3))
         t.append(pa.table({"id": ids, "host": ["h0", "h1", "x"], "num": [1, 2, 3]}, schema=t.schema().as_arrow()))
         self.next_id += 3
         self.expected += ids
@@ -141,7 +111,7 @@ class Cell(Tables):
     def compact(self):
         """A stranger's rewrite: one snapshot takes all data files away and adds others with the same rows."""
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
-        t = self.stranger()
+        t = self.strange()
         rows, old = t.scan().to_arrow(), [f.file for f in t.scan().plan_files()]
         with t.transaction() as tx:
             with tx.update_snapshot().overwrite() as o:
@@ -153,7 +123,7 @@ class Cell(Tables):
     # ---- what must be ----
 
     def judge(self):
-        t = self.stranger()
+        t = self.strange()
         have, want = collections.Counter(t.scan().to_arrow()["id"].to_pylist()), collections.Counter(self.expected)
         lost, extra = sorted((want - have).elements()), sorted((have - want).elements())
         paths = [f.file.file_path for f in t.scan().plan_files()]
@@ -287,12 +257,12 @@ def throttled(c):
 
 
 def slow(c):
-    """The answer comes later than it is waited for; or the request arrives that late."""
+    """The answer comes later than it is waited for; the request arrives that late; the looks at the table after a commit without an answer take that long."""
     k = c.kind
     c.more = k.impatient
     for when in ("after", "before"):
         c.go({**k.commit, "do": "delay", "seconds": 4, "when": when})
-    c.go(*({**k.load, "do": "delay", "seconds": 4, "nth": n} for n in (1, 2)))
+    c.go({**k.commit, "do": "drop-answer"}, *({**k.load, "do": "delay", "seconds": 4, "nth": n, "after": 0} for n in (1, 2)))
 
 
 def store(c):
