@@ -39,7 +39,7 @@ static const fz_option options[] = {
     {"memory.limit", FZ_OPT_SIZE, USED, "128 mb", NULL, "Resident size of the whole process to stay below. When it is near, the largest open file gives up its buffers or the source is paused.", NULL},
     {"source.max-record-size", FZ_OPT_SIZE, USED, "4 mb", NULL, "A larger record becomes a dead letter without its bytes.", NULL},
     {"frazil.on-row-error", FZ_OPT_ENUM, USED, "dead-letter", "dead-letter|fail|drop", "What happens to a row whose evaluation fails. SELECT in the shell fails unless this is set.", NULL},
-    {"frazil.state.dir", FZ_OPT_STRING, USED, "frazil-state", NULL, "Directory for local state: dead letters. Positions are never kept here.", NULL},
+    {"frazil.state.dir", FZ_OPT_STRING, USED, "frazil-state", NULL, "Directory for local state: dead letters, and what listening connectors have received and acknowledged until it is committed (spool/): it must outlive the process. Positions are never kept here.", NULL},
     {"frazil.dead-letter.path", FZ_OPT_STRING, USED, NULL, NULL, "Directory of dead letters; the default is dead-letter/ in the state directory.", NULL},
     {"frazil.on-sink-failure", FZ_OPT_ENUM, USED, "stop", "stop|continue", "stop: when a sink stops, the others commit once more and the job ends with code 2. continue: the others go on.", NULL},
     {"frazil.positions", FZ_OPT_ENUM, USED, "check", "check|adopt|ignore", "What the positions found in a table count for. adopt: positions of another pipeline, or of a lineage without proof, are taken over. ignore: reading begins where the script says (rows may be doubled).", NULL},

@@ -1,0 +1,388 @@
+/* What a start and a reader make of a damaged directory: torn tails at every byte, flipped bytes at every byte, segments that are gone, empty, foreign or not to be read. */
+#include "spool_test.h"
+
+/* Values of records stand for their numbers here: what is read tells what is lost. */
+static uint64_t read_some(uint64_t from, uint64_t *holes, spool_stats *st) {
+    spool *s = open_spool(NULL);
+    uint64_t sum, n = read_all(s, from, &sum, holes);
+    *st = spool_get_stats(s);
+    spool_close(s);
+    return n;
+}
+
+static void fresh_dir(void) {
+    char *cmd = fz_asprintf("rm -rf '%s'/*", dir);
+    assert_int_equal(system(cmd), 0);
+    fz_free(cmd);
+}
+
+/* Bytes of the frame at `at`. */
+static size_t frame_at(const fz_buf *b, size_t at) {
+    spl_frame f;
+    memcpy(&f, b->data + at, sizeof f);
+    return f.size;
+}
+
+/* Four frames of 3 records; the last is cut at each of its bytes. The three before are always there, and a new record gets a number that nobody has seen. */
+static void test_torn_tail(void **state) {
+    (void)state;
+    spool *s = open_spool(NULL);
+    for (uint64_t at = 0; at < 9; at += 3) append(s, at, 3, 2);
+    spool_close(s);
+    char name[40];
+    seg_name(name, 0);
+    fz_buf three = {0}, four = {0};
+    get_file(name, &three);
+    fresh_dir(); /* the fourth comes from a spool that wrote four into one segment */
+    s = open_spool(NULL);
+    for (uint64_t at = 0; at < 12; at += 3) append(s, at, 3, 2);
+    spool_close(s);
+    get_file(name, &four);
+    fz_buf inc = {0};
+    get_file("incarnation", &inc);
+    size_t begin = three.len; /* frames are as long in both */
+    assert_true(four.len > begin && four.len < begin + 200);
+    for (size_t len = begin; len <= four.len; len++) {
+        fresh_dir();
+        put_file("incarnation", inc.data, inc.len);
+        put_file(name, four.data, len);
+        s = open_spool(NULL);
+        bool whole = len == four.len, clean = whole || len == begin;
+        uint64_t sum, n = read_all(s, 0, &sum, NULL);
+        assert_int_equal(n, whole ? 12 : 9);
+        if (clean) assert_int_equal(spool_durable(s), n);
+        else assert_true(spool_durable(s) >= SPL_LEAP);
+        uint64_t holes, ticket = append(s, 100, 1, 2);
+        assert_int_equal(ticket, spool_durable(s));
+        assert_int_equal(read_all(s, 0, &sum, &holes), n + 1);
+        assert_int_equal(spool_get_stats(s).lost_records, 0); /* a leap loses nothing */
+        assert_int_equal(spool_get_stats(s).damaged_bytes, 0);
+        spool_close(s);
+        spool_stats st;
+        assert_int_equal(read_some(0, &holes, &st), n + 1); /* once more: nothing is found any more */
+        assert_int_equal(st.damaged_bytes, 0);
+        assert_int_equal(st.lost_records, 0);
+    }
+    fz_buf_free(&three);
+    fz_buf_free(&four);
+    fz_buf_free(&inc);
+}
+
+/* Each byte of a small segment is flipped, once as the last segment and once with another behind it. At most one frame is lost, the rest is delivered, and never a wrong record. */
+static void flip_everywhere(bool last) {
+    spool *s = open_spool(NULL);
+    for (uint64_t at = 0; at < 12; at += 3) append(s, at, 3, 2);
+    spool_close(s);
+    if (!last) {
+        s = open_spool(NULL);
+        append(s, 12, 3, 2);
+        spool_close(s);
+    }
+    uint64_t total = last ? 12 : 15;
+    char name[40], next[40], damaged[60];
+    seg_name(name, 0);
+    seg_name(next, 12);
+    snprintf(damaged, sizeof damaged, "%s.damaged", name);
+    fz_buf seg = {0}, behind = {0}, inc = {0};
+    get_file(name, &seg);
+    get_file("incarnation", &inc);
+    if (!last) get_file(next, &behind);
+    for (size_t i = 0; i < seg.len; i++) {
+        fresh_dir();
+        put_file("incarnation", inc.data, inc.len);
+        if (!last) put_file(next, behind.data, behind.len);
+        seg.data[i] ^= 0x10;
+        put_file(name, seg.data, seg.len);
+        seg.data[i] ^= 0x10;
+        uint64_t holes;
+        spool_stats st;
+        uint64_t n = read_some(0, &holes, &st);
+        bool head = i < SPL_HEAD, tail_frame = last && i >= SPL_HEAD + (seg.len - SPL_HEAD) / 4 * 3 + 8;
+        assert_int_equal(n, head ? total - 12 : total - 3);
+        if (!head && !tail_frame && n == total - 3 && st.damaged_bytes) {
+            assert_true(st.damaged_bytes < 200);
+            assert_int_equal(st.lost_records, 3);
+            assert_int_equal(holes, 3);
+            assert_true(file_there(damaged));
+        }
+        if (head) {
+            assert_int_equal(st.damaged_bytes, seg.len);
+            assert_int_equal(st.damaged_segments, 1);
+            assert_true(file_there(damaged));
+            if (!last) assert_int_equal(st.lost_records, 12);
+            assert_int_equal(read_some(0, &holes, &st), n); /* not met again */
+            assert_int_equal(st.damaged_bytes, 0);
+        }
+        if (!last && !head) assert_int_equal(st.damaged_segments, 1);
+        /* new records are taken and read */
+        s = open_spool(NULL);
+        append(s, 1000, 2, 2);
+        uint64_t sum;
+        assert_int_equal(read_all(s, 0, &sum, &holes), n + 2);
+        spool_close(s);
+    }
+    fz_buf_free(&seg);
+    fz_buf_free(&behind);
+    fz_buf_free(&inc);
+}
+static void test_flip_last(void **state) { (void)state; flip_everywhere(true); }
+static void test_flip_middle(void **state) { (void)state; flip_everywhere(false); }
+
+/* Three segments: a flipped byte in the middle one, the last one cut to nothing or to half a frame, one that cannot be opened. */
+static uint64_t three_segments(uint64_t *first2, uint64_t *first3) {
+    spool_options o = {.max_bytes = 1 << 20, .segment_bytes = 4096};
+    spool *s = open_spool(&o);
+    uint64_t at = 0;
+    for (; s->n_segs < 3 || at < 100; at += 5) append(s, at, 5, 40);
+    *first2 = s->segs[1].first;
+    *first3 = s->segs[2].first;
+    spool_close(s);
+    return at;
+}
+static void test_three_segments(void **state) {
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        fresh_dir();
+        uint64_t first2, first3, total = three_segments(&first2, &first3), sum, holes;
+        char middle[40], last[40], damaged[60];
+        seg_name(middle, first2);
+        seg_name(last, first3);
+        fz_buf b = {0};
+        get_file(middle, &b);
+        b.data[b.len / 2] ^= 1;
+        put_file(middle, b.data, b.len);
+        get_file(last, &b);
+        size_t size = b.len;
+        if (how == 0) put_file(last, b.data, 0);
+        if (how == 1) put_file(last, b.data, SPL_HEAD + (size - SPL_HEAD) / 2 + 9);
+        if (how == 2) { /* a directory in its place can be opened by nobody, not even root */
+            char *path = file_of(last);
+            assert_int_equal(unlink(path), 0);
+            assert_int_equal(mkdir(path, 0700), 0);
+            fz_free(path);
+        }
+        if (how == 3) {
+            char *path = file_of(last);
+            assert_int_equal(chmod(path, 0), 0);
+            fz_free(path);
+        }
+        spool *s = open_spool(NULL);
+        uint64_t n = read_all(s, 0, &sum, &holes);
+        assert_true(n >= total - 5 - (total - first3) && n <= total - 5);
+        assert_true(spool_get_stats(s).damaged_bytes > 0);
+        assert_int_equal(spool_get_stats(s).lost_records, 5);
+        snprintf(damaged, sizeof damaged, "%s.damaged", middle);
+        assert_true(file_there(damaged));
+        snprintf(damaged, sizeof damaged, "%s.damaged", last);
+        if (how == 0 || how == 2) assert_true(file_there(damaged));
+        bool readable = how == 3 && geteuid() == 0; /* root reads all */
+        if (!readable) assert_true(spool_durable(s) >= SPL_LEAP);
+        append(s, 5000, 5, 40);
+        assert_int_equal(read_all(s, 0, &sum, &holes), n + 5);
+        OK(spool_trim(s, spool_durable(s), err_)); /* damaged ones go like the others */
+        assert_true(spool_low(s) > first3 || readable);
+        spool_close(s);
+        s = open_spool(NULL);
+        assert_int_equal(spool_get_stats(s).damaged_bytes, 0);
+        assert_true(read_all(s, 0, &sum, &holes) >= 5);
+        spool_close(s);
+        fz_buf_free(&b);
+    }
+}
+
+/* Bytes that look like a frame inside a record are never taken for one. */
+static void test_forged(void **state) {
+    (void)state;
+    spool *s = open_spool(NULL);
+    append(s, 0, 3, 2);
+    append(s, 3, 3, 2);
+    fz_buf b = {0};
+    char name[40];
+    seg_name(name, 0);
+    get_file(name, &b);
+    size_t second = SPL_HEAD + frame_at(&b, SPL_HEAD), frame = frame_at(&b, second);
+    /* the second frame with another record, its checksum made as a stranger would */
+    uint8_t *forged = fz_malloc(frame);
+    memcpy(forged, b.data + second, frame);
+    spl_frame h;
+    memcpy(&h, forged, sizeof h);
+    h.first = 6;
+    h.mark ^= 1;
+    memcpy(forged, &h, sizeof h);
+    h.sum = XXH3_64bits(forged + 8, frame - 8);
+    memcpy(forged, &h, sizeof h);
+    uint32_t len = (uint32_t)frame;
+    spool_frame f = {.n = 1, .len = &len, .bytes = forged};
+    uint64_t ticket;
+    OK(spool_append(s, &f, 1, 0, &ticket, err_));
+    OK(spool_wait(s, ticket, 5000, err_));
+    append(s, 7, 3, 2);
+    spool_close(s);
+    get_file(name, &b);
+    b.data[second + frame + 20] ^= 1; /* the frame that carries it */
+    put_file(name, b.data, b.len);
+    uint64_t holes;
+    spool_stats st;
+    assert_int_equal(read_some(0, &holes, &st), 9);
+    assert_int_equal(holes, 1);
+    assert_int_equal(st.lost_records, 1);
+    fz_free(forged);
+    fz_buf_free(&b);
+}
+
+/* Bytes are missing or too many in the middle: the frames behind them stand elsewhere and are found. */
+static void test_shifted(void **state) {
+    (void)state;
+    for (int delta = -5; delta <= 5; delta++) {
+        if (!delta) continue;
+        fresh_dir();
+        spool *s = open_spool(NULL);
+        for (uint64_t at = 0; at < 30; at += 3) append(s, at, 3, 2);
+        spool_close(s);
+        s = open_spool(NULL);
+        append(s, 30, 3, 2);
+        spool_close(s);
+        char name[40];
+        seg_name(name, 0);
+        fz_buf b = {0}, c = {0};
+        get_file(name, &b);
+        size_t cut = SPL_HEAD + 90;
+        fz_buf_append(&c, b.data, cut);
+        for (int i = 0; i < delta; i++) fz_buf_putc(&c, 'z');
+        size_t from = delta < 0 ? cut + (size_t)-delta : cut;
+        fz_buf_append(&c, b.data + from, b.len - from);
+        put_file(name, c.data, c.len);
+        uint64_t holes;
+        spool_stats st;
+        assert_int_equal(read_some(0, &holes, &st), 30);
+        assert_int_equal(st.lost_records, 3);
+        fz_buf_free(&b);
+        fz_buf_free(&c);
+    }
+}
+
+static void test_incarnation(void **state) {
+    (void)state;
+    char first[37], other[37];
+    spool *s = open_spool(NULL);
+    append(s, 0, 3, 2);
+    snprintf(first, sizeof first, "%s", spool_incarnation(s));
+    spool_close(s);
+    /* its file is lost or spoilt: the segments know it */
+    for (int i = 0; i < 2; i++) {
+        char *path = file_of("incarnation");
+        assert_int_equal(unlink(path), 0);
+        fz_free(path);
+        if (i) put_file("incarnation", "nonsense", 8);
+        s = open_spool(NULL);
+        assert_string_equal(spool_incarnation(s), first);
+        assert_int_equal(spool_durable(s), 3);
+        spool_close(s);
+        assert_true(file_there("incarnation"));
+    }
+    /* all segments are lost: numbers are not given again */
+    char *cmd = fz_asprintf("rm '%s'/*.seg", dir);
+    assert_int_equal(system(cmd), 0);
+    fz_free(cmd);
+    s = open_spool(NULL);
+    assert_string_equal(spool_incarnation(s), first);
+    assert_true(spool_durable(s) >= SPL_LEAP);
+    append(s, 0, 1, 1);
+    uint64_t durable = spool_durable(s);
+    spool_close(s);
+    s = open_spool(NULL);
+    assert_int_equal(spool_durable(s), durable);
+    spool_close(s);
+    /* a segment of another spool */
+    char name[40];
+    fz_buf b = {0};
+    seg_name(name, SPL_LEAP);
+    get_file(name, &b);
+    fresh_dir();
+    s = open_spool(NULL);
+    snprintf(other, sizeof other, "%s", spool_incarnation(s));
+    assert_string_not_equal(first, other);
+    append(s, 0, 3, 2);
+    spool_close(s);
+    put_file(name, b.data, b.len);
+    s = open_spool(NULL);
+    uint64_t sum, holes;
+    assert_string_equal(spool_incarnation(s), other);
+    assert_int_equal(read_all(s, 0, &sum, &holes), 3);
+    assert_int_equal(spool_get_stats(s).damaged_segments, 1);
+    assert_true(spool_durable(s) > SPL_LEAP);
+    spool_close(s);
+    fz_buf_free(&b);
+}
+
+static void test_newer_version(void **state) {
+    (void)state;
+    spool *s = open_spool(NULL);
+    append(s, 0, 3, 2);
+    spool_close(s);
+    char name[40];
+    fz_buf b = {0};
+    seg_name(name, 0);
+    get_file(name, &b);
+    spl_head h;
+    memcpy(&h, b.data, sizeof h);
+    h.version = SPL_VERSION + 1;
+    h.sum = XXH3_64bits(&h, offsetof(spl_head, sum));
+    memcpy(b.data, &h, sizeof h);
+    put_file(name, b.data, b.len);
+    fz_error err = {0};
+    assert_int_equal(spool_open(dir, NULL, &s, &err), FZ_FATAL);
+    assert_string_equal(err.code, "spool.format");
+    assert_true(file_there(name));
+    fz_buf_free(&b);
+}
+
+/* Rests of a start that was killed: temporary files are removed, foreign files are left alone. */
+static void test_rests(void **state) {
+    (void)state;
+    put_file("00000000000000000000.seg.tmp", "x", 1);
+    put_file("notes.txt", "x", 1);
+    put_file("12.seg", "x", 1);
+    spool *s = open_spool(NULL);
+    append(s, 0, 3, 2);
+    spool_close(s);
+    assert_false(file_there("00000000000000000000.seg.tmp"));
+    assert_true(file_there("notes.txt") && file_there("12.seg"));
+}
+
+/* Frames that were written but not known to be durable, and then written again into the next segment, are read once. */
+static void test_superseded(void **state) {
+    (void)state;
+    spool *s = open_spool(NULL);
+    append(s, 0, 3, 2);
+    append(s, 3, 3, 2);
+    spool_close(s);
+    char name[40], next[40];
+    seg_name(name, 0);
+    seg_name(next, 3);
+    fz_buf two = {0};
+    get_file(name, &two);
+    fresh_dir();
+    fz_buf one = {0};
+    fz_buf_append(&one, two.data, SPL_HEAD + frame_at(&two, SPL_HEAD));
+    put_file(name, one.data, one.len);
+    s = open_spool(NULL);
+    append(s, 3, 3, 2); /* into its own segment */
+    spool_close(s);
+    assert_true(file_there(next));
+    put_file(name, two.data, two.len);
+    uint64_t holes;
+    spool_stats st;
+    assert_int_equal(read_some(0, &holes, &st), 6);
+    assert_int_equal(holes, 0);
+    assert_int_equal(st.damaged_bytes, 0);
+    fz_buf_free(&one);
+    fz_buf_free(&two);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, spool_setup, spool_teardown)
+    const struct CMUnitTest tests[] = {T(test_torn_tail), T(test_flip_last), T(test_flip_middle), T(test_three_segments), T(test_forged), T(test_shifted), T(test_incarnation),
+                                       T(test_newer_version), T(test_rests), T(test_superseded)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
