@@ -10,6 +10,7 @@
  *  2. The set is bounded; when full it is emptied, which costs fsyncs and nothing else.
  */
 #include "fileio/fileio_int.h"
+#include "fileio/s3_int.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -137,8 +138,8 @@ fz_status fio_dirs_sync(const char *const *file_paths, size_t n, fz_error *err) 
 }
 
 static fz_status local_only(const char *location, const char **path, fz_error *err) {
-    const fio_store *st;
-    FZ_TRY(fio_resolve(NULL, location, &st, path, err));
+    const fio_store *st = NULL;
+    if (!s3_root_len(location)) FZ_TRY(fio_resolve(NULL, location, &st, path, err));
     if (st == &fio_local) return FZ_OK;
     return fz_fail(err, FZ_USER, "file.scheme", "'%s': only local files have directories", location);
 }

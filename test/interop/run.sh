@@ -34,7 +34,7 @@ part catalog python test/interop/catalog_pyiceberg.py "$TOOLS/catalog_tool"
 part catalog-postgres env FRAZIL_CATALOG_TESTS="$CATALOG_TESTS" bash test/interop/postgres.sh "$TOOLS/catalog_tool" "$FRAZIL_TEST_DIR/postgres"
 part parquet python test/interop/parquet_roundtrip.py "$TOOLS/parquet_write" "$FRAZIL_TEST_DIR/parquet"
 part credentials python test/interop/aws_chain.py "$TOOLS/aws_who"
-part s3 bash test/interop/s3.sh "$TOOLS/store_tool" "$FRAZIL_TEST_DIR/s3"
+part s3 env FRAZIL_S3_LARGE="${FRAZIL_INTEROP_VERIFY:+5368709120}" bash test/interop/s3.sh "$TOOLS/store_tool" "$FRAZIL_TEST_DIR/s3"
 part append python test/interop/append.py
 part glue bash test/interop/glue.sh
 part rest bash test/interop/rest.sh

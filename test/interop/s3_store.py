@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 TOOL, PEER, BUCKET = sys.argv[1:4]
 ENDPOINT = os.environ["S3_ENDPOINT"]
-LARGE = int(os.environ.get("FRAZIL_S3_LARGE", 200 << 20))
+LARGE = int(os.environ.get("FRAZIL_S3_LARGE") or 200 << 20)
 STAGING = tempfile.mkdtemp(prefix="frazil-staging.")
 verify = os.environ.get("AWS_CA_BUNDLE")
 s3 = boto3.client("s3", endpoint_url=ENDPOINT, verify=verify, config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"))

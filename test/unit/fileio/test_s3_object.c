@@ -80,6 +80,9 @@ static void test_round(void **state) {
     assert_int_equal(b.len, 0);
     fz_buf_free(&b);
     FAILS(fio_put(NULL, "s3://b/k", "x", 1, &err), FZ_USER, "file.scheme");
+    FAILS(fio_dir_make("s3://b/k", &err), FZ_USER, "file.scheme");
+    assert_non_null(strstr(err.message, "directories"));
+    FAILS(fio_put(io, "gs://b/k", "x", 1, &err), FZ_USER, "file.scheme");
     assert_int_equal(fake->n, 1);
 }
 
