@@ -146,29 +146,28 @@ static fz_status init_basic(const rest *r, rest_auth *au, fz_error *err) {
     return FZ_OK;
 }
 
-/* "https://s3tables.eu-west-1.amazonaws.com/iceberg": label 0 is the service, label 1 the region. */
-static const char *host_label(const rest *r, int label) {
+/* "https://s3tables.eu-west-1.amazonaws.com/iceberg", also s3tables-fips, and .api.aws with two stacks: service and region; false: another host. */
+static bool aws_host(const rest *r, const char **service, const char **region) {
     net_url u;
     fz_error own;
-    if (net_url_parse(r->base, r->arena, &u, &own) != FZ_OK || !strstr(u.host, ".amazonaws.com")) return NULL;
-    const char *p = u.host;
-    for (; label > 0 && p; label--) p = strchr(p, '.') ? strchr(p, '.') + 1 : NULL;
-    return p ? fz_arena_strndup(r->arena, p, strcspn(p, ".")) : NULL;
+    if (net_url_parse(r->base, r->arena, &u, &own) != FZ_OK || (!strstr(u.host, ".amazonaws.com") && !fz_ends(u.host, ".api.aws"))) return false;
+    size_t n = strcspn(u.host, ".-"), label = strcspn(u.host, ".");
+    *service = n == 8 && strncmp(u.host, "s3tables", 8) == 0 ? "s3tables" : n == 4 && strncmp(u.host, "glue", 4) == 0 ? "glue" : NULL;
+    *region = fz_arena_strndup(r->arena, u.host + label + 1, strcspn(u.host + label + 1, "."));
+    return *service != NULL;
 }
 
 static fz_status init_sigv4(const rest *r, rest_auth *au, fz_error *err) {
-    const char *key = filled(r, "rest.access-key-id"), *secret = filled(r, "rest.secret-access-key"), *service = host_label(r, 0);
+    const char *key = filled(r, "rest.access-key-id"), *secret = filled(r, "rest.secret-access-key"), *service = NULL, *host_region = NULL;
+    bool known = aws_host(r, &service, &host_region);
     au->sign = true;
     FZ_TRY(aws_session_new(r->options, r->n_options, &au->session, err));
     if ((key == NULL) != (secret == NULL)) return fz_fail(err, FZ_USER, "catalog.option", "catalog '%s': rest.access-key-id and rest.secret-access-key go together", r->name);
     if (key) au->provider = aws_provider_static(key, secret, filled(r, "rest.session-token"), "options rest.access-key-id and rest.secret-access-key");
     au->signing_name = filled(r, "rest.signing-name");
-    if (!au->signing_name) { /* Java's default is execute-api whatever the host */
-        au->signing_name = "execute-api";
-        if (service && (strncmp(service, "s3tables", 8) == 0 || strncmp(service, "glue", 4) == 0)) au->signing_name = service[0] == 's' ? "s3tables" : "glue";
-    }
+    if (!au->signing_name) au->signing_name = known ? service : "execute-api"; /* Java: execute-api whatever the host */
     au->region = filled(r, "rest.signing-region");
-    if (!au->region) au->region = host_label(r, 1);
+    if (!au->region && known) au->region = host_region;
     if (au->region) return FZ_OK;
     const char *region;
     FZ_TRY(aws_session_region(au->session, &region, NULL, err));

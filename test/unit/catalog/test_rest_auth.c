@@ -245,6 +245,26 @@ static void sigv4_clock(void **state) {
     finish();
 }
 
+/* What the address of an AWS endpoint tells. */
+static void sigv4_scope(void **state) {
+    (void)state;
+    static const struct { const char *base, *scope; } cases[] = {
+        {"https://s3tables.eu-west-1.amazonaws.com/iceberg", "/eu-west-1/s3tables/"},      {"https://glue.us-gov-west-1.amazonaws.com/iceberg", "/us-gov-west-1/glue/"},
+        {"https://s3tables-fips.us-east-1.amazonaws.com/iceberg", "/us-east-1/s3tables/"}, {"https://glue.cn-north-1.amazonaws.com.cn/iceberg", "/cn-north-1/glue/"},
+        {"https://glue.eu-north-1.api.aws/iceberg", "/eu-north-1/glue/"},                  {"https://vpce-1.s3tables.us-east-1.vpce.amazonaws.com/iceberg", "/ap-south-1/execute-api/"},
+        {"https://abc.execute-api.us-east-1.amazonaws.com/x", "/ap-south-1/execute-api/"}, {"https://gluey.example.com", "/ap-south-1/execute-api/"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const fz_pair o[] = {P("rest.auth.type", "sigv4"), P("client.region", "ap-south-1"), P("rest.access-key-id", "AK"), P("rest.secret-access-key", "sk")};
+        rest r = {.arena = arena, .name = "lake", .base = cases[i].base, .options = o, .n_options = 4};
+        rest_headers h = {0};
+        uint64_t mark;
+        OK(rest_auth_new(&r, &r.auth, &err));
+        OK(rest_auth_add(&r, &(rest_outgoing){.method = "GET", .url = cases[i].base}, arena, &h, &mark, &err));
+        if (!strstr(rest_header_get(&h, "authorization"), cases[i].scope)) fail_msg("%s: %s", cases[i].base, rest_header_get(&h, "authorization"));
+        rest_auth_free(r.auth);
+    }
+}
+
 /* ---- vended credentials ---- */
 
 #define KEYS(key, ends) "\"s3.access-key-id\": \"" key "\", \"s3.secret-access-key\": \"sk\", \"s3.session-token\": \"st-" key "\", \"s3.session-token-expires-at-ms\": \"" ends "\""
@@ -401,7 +421,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(token_alone, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(table_token, rest_setup, auth_teardown),
         cmocka_unit_test_setup_teardown(table_token_exchanged, rest_setup, auth_teardown),
         cmocka_unit_test_setup_teardown(basic, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(sigv4, rest_setup, auth_teardown),
-        cmocka_unit_test_setup_teardown(sigv4_clock, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(vended, rest_setup, auth_teardown),
+        cmocka_unit_test_setup_teardown(sigv4_clock, rest_setup, auth_teardown),
+        cmocka_unit_test_setup_teardown(sigv4_scope, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(vended, rest_setup, auth_teardown),
         cmocka_unit_test_setup_teardown(vended_endpoint, rest_setup, auth_teardown), cmocka_unit_test_setup_teardown(vended_elsewhere, rest_setup, auth_teardown),
         cmocka_unit_test_setup_teardown(threads, rest_setup, auth_teardown),
     };
