@@ -26,6 +26,8 @@
  *   "catalog.locked" (RETRY), "catalog.conflict" (CONFLICT), "catalog.commit-unknown" (UNKNOWN).
  *   Glue and S3 Tables also: "catalog.not-iceberg", "catalog.invalid-input", "catalog.no-version", "catalog.no-table-bucket", "catalog.codec", "catalog.location" (USER),
  *   "catalog.quota" (RETRY at a commit, else USER), "catalog.not-ready", "catalog.federation", "catalog.timeout", "catalog.answer" (RETRY), "catalog.damaged" (FATAL).
+ *   REST also: "catalog.rest-request", "catalog.rest-unauthorized", "catalog.rest-forbidden", "catalog.rest-not-found", "catalog.rest-endpoint", "catalog.rest-login",
+ *   "catalog.rest-credentials" (USER), "catalog.rest-throttled", "catalog.rest-unavailable", "catalog.rest-login-unavailable", "catalog.rest-answer" (RETRY).
  */
 #ifndef CAT_CATALOG_H
 #define CAT_CATALOG_H
