@@ -69,6 +69,7 @@ const char *net_conn_tls_name(const net_conn *c);          /* common name of the
 /* ---- datagrams: syslog over UDP ---- */
 typedef void (*net_datagram_fn)(void *cx, const uint8_t *p, size_t n, const char *peer); /* loop */
 fz_status net_listen_datagrams(net_loop *l, const net_listen_options *o, net_datagram_fn fn, void *cx, net_listener **out, fz_error *err) FZ_MUST_USE;
+void net_datagram_answer(net_listener *l, const void *p, size_t n); /* loop, within net_datagram_fn only: to where the datagram at hand came from; lost when it cannot be sent at once */
 void net_datagrams_pause(net_listener *l, bool pause); /* loop; while paused the kernel's buffer fills, then it drops: counted as `refused` where the kernel tells */
 
 /* ---- HTTP/1.1 ---- */

@@ -12,7 +12,7 @@ static fz_status split(const char *address, char host[256], char port[8], fz_err
     size_t n = colon ? (size_t)(colon - address) : 0;
     int64_t number = -1;
     if (colon && n > 2 && h[0] == '[' && h[n - 1] == ']') h++, n -= 2;
-    else if (colon && memchr(h, ':', n)) n = 0; /* IPv6 without its brackets */
+    else if (colon && (memchr(h, ':', n) || memchr(h, '[', n) || memchr(h, ']', n))) n = 0; /* IPv6 without its brackets */
     if (!n || n > 255 || !fz_parse_i64(fz_sv_of(colon + 1), &number) || number < 0 || number > 65535) {
         fz_fail(err, FZ_USER, "listen.address", "'%s' is no address to listen on", address ? address : "");
         return fz_hint(err, "HOST:PORT is wanted, as in '127.0.0.1:24224' or '[::1]:514'");

@@ -73,6 +73,8 @@ struct net_listener {
     fz_log_limit log_limit;
     net_datagram_fn datagram;
     uint32_t kernel_drops;
+    const struct sockaddr_storage *from; /* of the datagram that is being handed out */
+    socklen_t from_len;
     net_http_fn http;
     void *http_cx;
     struct http_exchange *exchanges; /* that are in work */

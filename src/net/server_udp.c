@@ -35,8 +35,15 @@ static void hand_out(net_listener *l, group *g, int n) {
         }
         if (i == 0 || memcmp(&g->peer[i], &g->peer[i - 1], m->msg_namelen) != 0) net_address_text(&g->peer[i], peer);
         net_count(&l->accepted, 1);
+        l->from = &g->peer[i];
+        l->from_len = m->msg_namelen;
         l->datagram(l->cx, g->iov[i].iov_base, g->msg[i].msg_len, peer);
     }
+    l->from = NULL;
+}
+
+void net_datagram_answer(net_listener *l, const void *p, size_t n) {
+    if (l->from) (void)!sendto(l->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)l->from, l->from_len);
 }
 
 static void on_datagrams(evutil_socket_t fd, short what, void *cx) {

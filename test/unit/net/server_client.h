@@ -60,7 +60,7 @@ static inline void client_expect(client *c, const char *text) {
     while (!c->n || !memmem(c->got, c->n, text, strlen(text))) {
         int rc = client_read(c, 10000);
         if (rc != 1 || fz_mono_ns() > end) {
-            print_error("wanted \"%s\", have \"%.*s\" (%s)\n", text, (int)c->n, c->n ? c->got : "", rc == 0 ? "closed" : "time over");
+            print_error("wanted \"%s\", have \"%.*s\" (%s)\n", text, c->n > 300 ? 300 : (int)c->n, c->n ? c->got : "", rc == 0 ? "closed" : "time over");
             fail();
         }
     }
