@@ -134,7 +134,7 @@ static bool has_word(const char *name, const char *word) {
 
 bool fz_option_secret(const char *name) {
     static const char *const words[] = {"password", "secret", "apikey", "api-key", "auth-params", "service-key", "token", "basic-auth", "jaas.config", "http-headers",
-                                        "credential", "access-key", "sse.key", "authorization", "account.key"};
+                                        "credential", "access-key", "sse.key", "authorization", "account.key", "shared-key"};
     static const char *const harmless[] = {"-enabled", "-ms", "-uri", "-url", "-endpoint", ".type", "-type", "provider", "-file", ".location"};
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
         if (fz_ends(name, harmless[i])) return false;
