@@ -63,15 +63,15 @@ static void set_aside(spool *s, found *f) {
         fz_free(to);
         to = fz_asprintf("%s.damaged.%d", path, i);
     }
-    const char *moved = rename(path, to) == 0 ? to : "";
+    bool moved = rename(path, to) == 0;
     s->stats.damaged_segments++;
     s->stats.damaged_bytes += f->size;
-    fz_log(FZ_LOG_ERROR, "spool.damaged", FZ_KV("file", "%s", path), FZ_KV("bytes", "%" PRIu64, f->size), FZ_KV("kept_in", "%s", *moved ? moved : path), FZ_KV("reason", "%s", f->why), NULL);
+    fz_log(FZ_LOG_ERROR, "spool.damaged", FZ_KV("file", "%s", path), FZ_KV("bytes", "%" PRIu64, f->size), FZ_KV("kept_in", "%s", moved ? to : path), FZ_KV("reason", "%s", f->why), NULL);
     fz_free(path);
     fz_free(to);
     spl_seg g;
     fz_error err;
-    if (!*moved || f->first > INT64_MAX / 2) return;
+    if (!moved || f->first > INT64_MAX / 2) return;
     if (spl_seg_create(s, f->first, f->first, &g, NULL, &err) != FZ_OK) {
         fz_log_error(FZ_LOG_WARN, "spool.segment", &err);
         return;

@@ -102,10 +102,13 @@ static fz_status begin_segment(spool *s, fz_error *err) {
     return FZ_OK;
 }
 
+/* The blob behind the done-th of a run. The last one's `next` is the appenders' to change. */
+static spl_blob *next_of(const run *r, const spl_blob *b, uint32_t done) { return done < r->n ? b->next : NULL; }
+
 static fz_status write_run(const spool *s, const run *r, uint64_t at, fz_error *err) {
     struct iovec v[RUN_BLOBS];
     int n = 0, i = 0;
-    for (spl_blob *b = r->head; (uint32_t)n < r->n; b = b->next) v[n++] = (struct iovec){b->data, b->bytes};
+    for (spl_blob *b = r->head; (uint32_t)n < r->n; b = next_of(r, b, (uint32_t)n)) v[n++] = (struct iovec){b->data, b->bytes};
     switch (fz_fault("spool.write")) {
     case FZ_FAULT_EIO: return spl_fail(err, EIO, "write to", s->dir);
     case FZ_FAULT_ENOSPC: return spl_fail(err, ENOSPC, "write to", s->dir);
@@ -131,7 +134,7 @@ static fz_status sync_run(const spool *s, fz_error *err) {
 
 static void seal(const run *r, uint64_t seed) {
     uint32_t i = 0;
-    for (spl_blob *b = r->head; i < r->n; b = b->next, i++)
+    for (spl_blob *b = r->head; i < r->n; b = next_of(r, b, ++i))
         for (size_t at = 0; at < b->bytes;) {
             spl_frame *f = (spl_frame *)(void *)(b->data + at);
             spl_frame_seal(f, seed);

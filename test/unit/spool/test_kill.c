@@ -62,7 +62,7 @@ static void rounds(int how_many, const char *const *faults, int n_faults, bool t
         assert_int_equal(pipe(p), 0);
         uint64_t base = (uint64_t)round * 1000000;
         char fault[64] = "";
-        if (n_faults) snprintf(fault, sizeof fault, faults[round % n_faults], 1 + round * 3);
+        if (n_faults) snprintf(fault, sizeof fault, faults[round % n_faults], 1 + round);
         pid_t pid = fork();
         if (pid == 0) writer(p[1], base, n_faults ? fault : NULL, trims);
         close(p[1]);
@@ -90,7 +90,7 @@ static void test_random_trim(void **state) { (void)state; rounds(40, NULL, 0, tr
 static void test_points(void **state) {
     (void)state;
     static const char *const at[] = {"spool.write:%d:kill", "spool.fsync:%d:kill", "spool.durable:%d:kill", "spool.trim:%d:kill"};
-    rounds(24, at, 4, true);
+    rounds(16, at, 4, true);
 }
 
 int main(void) {
