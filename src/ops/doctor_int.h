@@ -31,6 +31,7 @@ typedef struct doctor {
     fz_arena *a;
     doc_step *first, **last;
     int64_t deadline_ns;
+    struct doctor *outer;        /* a part of another examination, whose steps are not told; else NULL */
     struct doc_scope *scopes;    /* doctor_aws.c */
     struct doc_catalog *catalogs; /* by index of the plan */
     struct doc_table *tables;
@@ -95,6 +96,8 @@ doc_step *doc_principal(doctor *d, aws_session *aws, const char *arn, const char
 void doc_federation(doctor *d, doc_catalog *c);
 /* Who may grant, and what is granted, where Lake Formation stands between the catalog and its databases. */
 void doc_lake(doctor *d, doc_catalog *c);
+/* A service does not take the credentials (expired, unknown, wrongly signed) although the identity seemed good: that step is red, and s is skipped for it. */
+bool doc_blame_credentials(doctor *d, doc_step *s, const fz_error *e);
 /* A refusal at a database (table NULL) or a table: by Lake Formation it becomes a step of its own, and s is skipped for it. */
 void doc_refused(doctor *d, doc_catalog *c, doc_step *s, const char *database, const char *table, const fz_error *e);
 void doc_tables(doctor *d);

@@ -241,6 +241,21 @@ static bool about_credentials(const fz_error *e) {
     return false;
 }
 
+bool doc_blame_credentials(doctor *d, doc_step *s, const fz_error *e) {
+    doc_step *identity = NULL, *credentials = NULL;
+    if (!about_credentials(e)) return false;
+    for (doc_step *i = d->first; i; i = i->next) {
+        if (strcmp(i->code, "doctor.identity") == 0) identity = i;
+        if (strcmp(i->code, "doctor.credentials") == 0) credentials = i;
+    }
+    doc_step *wrong = identity ? identity : credentials;
+    if (!wrong) return false;
+    if (doc_good(wrong)) doc_fail_error(d, wrong, e); /* STS could not be asked, or did not mind */
+    s->status = OPS_STEP_SKIPPED;
+    s->because = wrong;
+    return true;
+}
+
 /* An object could not be read that the catalog points to: the store's trouble, not the catalog's. */
 static void refused_by_store(doctor *d, doc_step *s, const fz_error *e) {
     doc_step *get = doc_begin(d, strcmp(e->code, "file.kms") == 0 ? "doctor.kms" : "doctor.s3.get", s->subject);
@@ -252,6 +267,7 @@ static void refused_by_store(doctor *d, doc_step *s, const fz_error *e) {
 
 void doc_refused(doctor *d, doc_catalog *c, doc_step *s, const char *database, const char *table, const fz_error *e) {
     const char *region = c->region ? c->region : "REGION", *account = c->account ? c->account : "ACCOUNT";
+    if (doc_blame_credentials(d, s, e)) return;
     if (strstr(e->message, "Lake Formation")) {
         refused_by_lake(d, c, s, database, table, e);
         return;
@@ -260,13 +276,6 @@ void doc_refused(doctor *d, doc_catalog *c, doc_step *s, const char *database, c
         refused_by_store(d, s, e);
         return;
     }
-    for (doc_step *i = d->first; i && about_credentials(e); i = i->next) /* STS could not be asked, or did not mind */
-        if (strcmp(i->code, "doctor.identity") == 0 && doc_good(i)) {
-            doc_fail_error(d, i, e);
-            s->status = OPS_STEP_SKIPPED;
-            s->because = i;
-            return;
-        }
     doc_fail_error(d, s, e);
     if (strcmp(e->code, "catalog.denied") != 0 && strcmp(e->code, "aws.denied") != 0 && strcmp(e->code, "catalog.rest-forbidden") != 0) return;
     if (strcmp(c->kind, "glue") == 0 && database)

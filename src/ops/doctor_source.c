@@ -108,9 +108,11 @@ static void check_group(doctor *d, doc_step *s, const sql_table *t, src_source *
     const char *group = NULL;
     fz_error e = {0};
     doc_asked(d, s, "OffsetFetch of group '%s'", opt(t, "properties.group.id") ? opt(t, "properties.group.id") : "");
-    if (src_report_check(src, &group, &e) != FZ_OK) {
-        doc_fail_error(d, s, &e);
+    if (src_report_check(src, &group, &e) != FZ_OK) { /* positions live in the table: the group is only told */
+        doc_warn(d, s, "%s", doc_error_text(d, &e));
+        doc_ok(d, s, "the job runs without it; only tools that look at the group's offsets will see no progress");
         advise(d, s, t, &e);
+        doc_advise(d, s, "or 'properties.commit.offsets.on.checkpoint' = 'false' in the source table");
     } else if (group) doc_ok(d, s, "group '%s' may be told what is committed", group);
     else doc_ok(d, s, "no group is told anything");
 }

@@ -47,6 +47,7 @@ static void advise(probe *p, doc_step *s, const char *action, const fz_error *e)
 /* A failed request: at its own step, or at doctor.kms. */
 static void failed(probe *p, doc_step *s, const char *action, const fz_error *e) {
     doctor *d = p->d;
+    if (doc_blame_credentials(d->outer ? d->outer : d, s, e)) return;
     if (!names_kms(e)) {
         doc_fail_error(d, s, e);
         advise(p, s, action, e);
@@ -229,11 +230,15 @@ static void directory(doctor *d, const char *code, const char *location, doc_cat
         return;
     }
     doctor inner = *d; /* the probe's own steps stay out of the report: the first that fails speaks for all */
+    inner.outer = d;
     inner.first = NULL;
     inner.last = &inner.first;
     doc_store_probe(&inner, c->io, location, location, NULL);
     for (const doc_step *i = inner.first; i; i = i->next)
-        if (i->status == OPS_STEP_FAIL) {
+        if (i->status == OPS_STEP_SKIPPED && i->because && doc_find(d, i->because->code, i->because->subject) == i->because) {
+            (void)doc_blocked(d, s, i->because);
+            return;
+        } else if (i->status == OPS_STEP_FAIL) {
             doc_fail(d, s, "%s: %s", i->asked, i->answer);
             doc_advise(d, s, "%s", i->advice);
             return;

@@ -170,6 +170,17 @@ static rd_kafka_resp_err_t ask_committed(kafka_source *k, uint32_t from, uint32_
     return e;
 }
 
+/* Why a request to the group's coordinator found no end: librdkafka asks for the coordinator again and again, whatever the answer is, and tells its reason to whoever polls. */
+static rd_kafka_resp_err_t coordinator_reason(kafka_source *k) {
+    rd_kafka_resp_err_t e = RD_KAFKA_RESP_ERR__TIMED_OUT;
+    rd_kafka_message_t *m;
+    for (int i = 0; i < 16 && (m = rd_kafka_consumer_poll(k->control, 0)); i++) {
+        if (m->err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) e = m->err;
+        rd_kafka_message_destroy(m);
+    }
+    return e;
+}
+
 /* Offsets that the group has committed for splits [from, n); -1: none. The group's coordinator may just be moving. */
 static fz_status list_committed(kafka_source *k, uint32_t from, int64_t *out, fz_error *err) {
     rd_kafka_resp_err_t e = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -178,6 +189,7 @@ static fz_status list_committed(kafka_source *k, uint32_t from, int64_t *out, fz
         e = ask_committed(k, from, k->base.n_splits - from, out);
         if (e != RD_KAFKA_RESP_ERR_NOT_COORDINATOR && e != RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE && e != RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS) break;
     }
+    if (e == RD_KAFKA_RESP_ERR__TIMED_OUT) e = coordinator_reason(k);
     return e ? kafka_request_error(&k->control_client, e, "the committed offsets of the group cannot be read", err) : FZ_OK;
 }
 

@@ -620,6 +620,20 @@ def get_list_delete_denied():
 
 
 @case
+def store_of_other_keys():
+    """Nobody but S3 itself can say that keys are wrong: then it is the credentials that are red, not a right."""
+    w = World(tables=False)
+    w.front.rules.append(on("s3", "PutObject GetObject DeleteObject ListObjectsV2 HeadObject", s3_error(403, "InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.")))
+    sql = local(w).replace(f"file://{w.dir}/wh'", f"s3://{w.bucket}/wh','client.region'='{REGION}','s3.endpoint'='{w.front.url}','s3.access-key-id'='minio','s3.secret-access-key'='not/a/secret'")
+    expect(w.doctor(sql, config=False), "doctor.credentials", "InvalidAccessKeyId", "s3.access-key-id")
+    expect(w.doctor(sql.replace(",'s3.access-key-id'='minio','s3.secret-access-key'='not/a/secret'", "")), "doctor.identity", "InvalidAccessKeyId")
+    w.front.rules.clear()
+    r = w.doctor(sql, config=False)
+    require(r.code == 0 and keys(w.bucket) == [], str(r))
+    w.close()
+
+
+@case
 def metadata_unreadable():
     w = World()
     w.front.rules.append(on("s3", "GetObject", s3_error(403, "AccessDenied", "Access Denied"), "metadata.json"))
@@ -755,6 +769,39 @@ def kafka_login():
     bad = "'properties.security.protocol' = 'SASL_PLAINTEXT',\n  'properties.sasl.mechanism' = 'PLAIN',\n  'properties.sasl.jaas.config' = 'org.apache.kafka.common.security.plain.PlainLoginModule required username=\"reader\" password=\"not/a/secret\";',"
     sql = article(w.bucket).replace(B.address, f"{host}:{int(port) + 2}").replace("'scan.startup.mode'", bad + "\n  'scan.startup.mode'")
     expect(w.doctor(sql, config=False), "doctor.kafka.login", "refuses the login", "user and password")
+    w.close()
+
+
+@case
+def kafka_rights():
+    """A broker with ACLs: login, topic and group are three rights."""
+    w = World(tables=False)
+    port = next(PORTS)
+    for _ in range(2):
+        next(PORTS)
+    broker = Broker(f"127.0.0.1:{port}", f"{w.dir}/kafka")
+    os.environ["KAFKA_CONFIG"] = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\nsuper.users=User:ANONYMOUS"
+    os.environ["KAFKA_HEAP"] = "256m"
+    try:
+        broker.up()
+        broker.topic("doctor-acl", 2)
+        login = ("'properties.security.protocol'='SASL_PLAINTEXT','properties.sasl.mechanism'='PLAIN','properties.group.id'='g1',"
+                 "'properties.sasl.jaas.config'='org.apache.kafka.common.security.plain.PlainLoginModule required username=\"reader\" password=\"reader''s secret\";',")
+        sql = local(w).replace(B.address, f"127.0.0.1:{port + 2}").replace(SYSLOG, "doctor-acl").replace("'scan.startup.mode'", login + "'scan.startup.mode'")
+
+        def allow(*args):
+            broker.call("tool", "org.apache.kafka.tools.AclCommand", "--bootstrap-server", broker.address, "--add", "--allow-principal", "User:reader", *args)
+        expect(w.doctor(sql, config=False), "doctor.kafka.topic", "kafka.authorization", "kafka-acls.sh .*--topic doctor-acl")
+        allow("--operation", "Describe", "--topic", "doctor-acl")
+        r = w.doctor(sql, config=False) # the group is only told: a warning, unless reading begins at its offsets
+        require(r.code == 0 and [s["code"] for s in r.of("warn")] == ["doctor.kafka.group"] and "kafka.authorization" in r.step("doctor.kafka.group")["answer"], str(r))
+        expect(w.doctor(sql.replace("earliest-offset", "group-offsets"), config=False), "doctor.kafka.group", "kafka.authorization", "--group g1")
+        allow("--operation", "Read", "--topic", "doctor-acl")
+        allow("--operation", "Read", "--group", "g1")
+        require(w.doctor(sql, config=False).code == 0, "all rights are there")
+    finally:
+        broker.down()
+        del os.environ["KAFKA_CONFIG"], os.environ["KAFKA_HEAP"]
     w.close()
 
 
