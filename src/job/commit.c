@@ -107,6 +107,7 @@ static fz_status write_commit(try_state *t, const cat_table *base, const job_lin
     t->append.properties = &property;
     t->append.n_properties = 1;
     t->append.attempt++;
+    t->s->stats.attempts++;
     t->append.now_ms = fz_now_ms();
     t->append.reuse = t->reuse.n ? &t->reuse : NULL;
     ice_append_result r = {0};

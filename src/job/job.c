@@ -74,6 +74,7 @@ static job_prepared *prepare_delivery(job *j, job_sink *s, bool final) {
     job_prepared *p = FZ_NEW(job_prepared);
     p->sink = s;
     p->arena = fz_arena_new();
+    p->cut_ms = fz_now_ms();
     p->lot = job_courier_cut(s->courier);
     p->rows = dlv_lot_rows(p->lot);
     if (atomic_load(&s->failing) || (!p->lot && !has_moved && !claim)) {
@@ -94,6 +95,7 @@ static job_prepared *prepare(job *j, job_sink *s, bool final) {
     job_prepared *p = FZ_NEW(job_prepared);
     p->sink = s;
     p->arena = fz_arena_new();
+    p->cut_ms = fz_now_ms();
     p->n_shards = j->n_writers;
     p->files = FZ_ANEWN(p->arena, sink_files, j->n_writers);
     if (job_writers_close(j, s, p->files, &err) != FZ_OK) job_sink_fail(s, &err);
@@ -117,6 +119,8 @@ static job_prepared *prepare(job *j, job_sink *s, bool final) {
 
 /* ---- failures of sinks ---- */
 static void abort_sink(job *j, job_sink *s) { /* workers are parked */
+    atomic_store(&s->stats.buffered, 0); /* what is dropped is read again; oldest_ms stays */
+    atomic_store(&s->stats.buffered_rows, 0);
     if (s->delivery) job_courier_abort(s->courier);
     else job_writers_abort(j, s);
     atomic_store(&s->failing, false);
@@ -254,6 +258,43 @@ static void tend_sinks(job *j) {
 }
 
 /* ---- commit and report ---- */
+/* A lot that was aborted meanwhile has been taken off `buffered` already. */
+static void take_off(atomic_uint_fast64_t *from, uint64_t n) {
+    uint64_t have = atomic_load(from);
+    while (!atomic_compare_exchange_weak(from, &have, have > n ? have - n : 0)) {}
+}
+
+static uint32_t count_partitions(const job_prepared *p) {
+    fz_hashset seen = {0};
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_shards; k++)
+        for (uint32_t i = 0; i < p->files[k].n; i++) {
+            const char *path = p->files[k].v[i].path, *slash = strrchr(path, '/');
+            n += fz_hashset_add(&seen, fz_hash(path, slash ? (size_t)(slash - path) : strlen(path)));
+        }
+    fz_hashset_free(&seen);
+    return n;
+}
+
+static void count_committed(job_sink *s, const job_prepared *p, bool by_other) {
+    uint64_t read = 0, settled = 0;
+    for (uint32_t i = 0; i < p->n_ranges; i++) {
+        const job_range *r = &p->ranges[i];
+        read += r->read * r->paths;
+        settled += r->added;
+        s->stats.filtered += r->filtered;
+        s->stats.rejected += r->rejected;
+        s->stats.unparseable += r->unparseable;
+    }
+    s->stats.delivered += p->n_ranges ? settled : p->rows;
+    take_off(&s->stats.buffered, read);
+    take_off(&s->stats.buffered_rows, settled);
+    if (!by_other) s->stats.commits++;
+    for (uint32_t k = 0; k < p->n_shards; k++) s->stats.bytes += by_other ? 0 : p->files[k].bytes;
+    if (p->n_files) s->stats.partitions = count_partitions(p);
+    /* What came in since the cut is newer than the cut. */
+    atomic_store(&s->stats.oldest_ms, atomic_load(&s->stats.buffered) ? p->cut_ms : 0);
+}
 static void note_committed(job *j, const job_prepared *p, bool by_other) {
     job_sink *s = p->sink;
     for (uint32_t r = 0; r < p->n_ranges; r++)
@@ -265,6 +306,7 @@ static void note_committed(job *j, const job_prepared *p, bool by_other) {
                 }
     s->rewinds = s->waits = 0;
     s->committed = true;
+    count_committed(s, p, by_other);
     s->failing_since_ns = 0;
     s->new_chain = false;
     if (by_other) {
@@ -513,6 +555,7 @@ static void job_free(job *j) {
     job_close(j);
     dead_letters_free(j->letters);
     job_records_free(j->records);
+    job_metrics_free(j->metrics);
     pthread_mutex_destroy(&j->park_lock);
     pthread_cond_destroy(&j->park_cond);
     pthread_mutex_destroy(&j->error_lock);
@@ -521,6 +564,7 @@ static void job_free(job *j) {
 }
 
 static fz_status start(job *j, fz_error *err) {
+    FZ_TRY(job_metrics_open(j, &j->metrics, err));
     FZ_TRY(job_records_open(j->spec->settings, j->run_id, &j->records, err));
     FZ_TRY(job_open(j, err));
     j->writers = fz_calloc(j->n_writers, sizeof(job_writer *));

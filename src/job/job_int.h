@@ -10,6 +10,7 @@
  *   courier.c  their threads
  *   oneshot.c  INSERTs whose plan is no chain over a connector table
  *   status.c   gauges and the live line
+ *   metrics.c  the text for Prometheus, and where it is served
  *
  * Who touches what
  *   job_split_state: the worker that reads the split; the control thread only while workers are parked (job_park).
@@ -21,6 +22,7 @@
 #include "job/dead_letter.h"
 #include "job/job.h"
 #include "job/lineage.h"
+#include "job/metrics.h"
 #include "delivery/delivery.h"
 #include "job/records.h"
 #include "job/scan.h"
@@ -65,6 +67,7 @@ struct job_source {
     job_path **paths;        /* grouped by sink */
     uint32_t n_sinks;
     job_sink **sinks;
+    atomic_uint_fast64_t records_in, bytes_in;
     uint32_t positioned;     /* splits that have a position; those after them were just found */
     atomic_uint readers_done;
     fz_log_limit retry_limit;
@@ -104,6 +107,12 @@ struct job_sink {
     atomic_bool failing;     /* error is set */
     fz_error error;
     uint64_t rows_committed;
+    /* For the metrics. Those without a lock of their own belong to the control thread. Records count once for each INSERT that reads them. */
+    struct {
+        uint64_t delivered, filtered, rejected, unparseable, bytes, commits, attempts, partitions;
+        atomic_uint_fast64_t buffered, buffered_rows; /* read and not committed; of those: rows on their way */
+        atomic_int_fast64_t oldest_ms;                /* when the oldest record came in that is not committed; 0: none */
+    } stats;
 };
 
 typedef struct job_prepared { /* what one checkpoint yields for one sink */
@@ -119,6 +128,7 @@ typedef struct job_prepared { /* what one checkpoint yields for one sink */
     int64_t *remembered;
     char commit_id[96];
     bool new_chain;
+    int64_t cut_ms;          /* when what it carries was closed */
     dlv_lot *lot;            /* deliveries: in place of files */
     const char *ranges_text, *state_text;
 } job_prepared;
@@ -137,6 +147,7 @@ struct job {
     job_writer **writers;
     job_worker **workers;
     dead_letters *letters;
+    job_metrics *metrics;        /* NULL: no port is set */
     job_records *records;        /* NULL: no directory is named */
     ice_io io;                   /* its functions; cx is each table's store: job_io */
     uint64_t checkpoint;

@@ -20,23 +20,25 @@ static void erase_line(void) {
     (void)w; /* the terminal is gone: so is the line */
 }
 
-/* All metrics, those at zero too, by rename: a reader never sees half a file. No series depends on data, so their number is constant. */
-static void write_metrics(job_status *st) {
-    if (!st->metrics_path) return;
-    fz_buf b = {0};
-    for (int i = 0; i < FZ_M_COUNT; i++) {
-        const fz_metric_info *m = fz_metric_describe((fz_metric)i);
-        fz_buf_printf(&b, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", m->name, m->help, m->name, m->kind == FZ_METRIC_GAUGE ? "gauge" : "counter", m->name, fz_metric_get((fz_metric)i));
-    }
+static void write_file(job_status *st, const fz_buf *b) {
     char *tmp = fz_asprintf("%s.tmp", st->metrics_path);
     FILE *f = fopen(tmp, "we");
-    bool ok = f && fwrite(b.data, 1, b.len, f) == b.len;
+    bool ok = f && fwrite(b->data, 1, b->len, f) == b->len;
     if (f) ok &= fclose(f) == 0;
     ok = ok && rename(tmp, st->metrics_path) == 0;
     uint64_t suppressed;
     if (!ok && fz_log_allowed(&st->metrics_limit, 1, 60000, &suppressed))
         fz_log(FZ_LOG_WARN, "metrics.unwritten", FZ_KV("path", "%s", st->metrics_path), FZ_KV("error", "%s", strerror(errno)), NULL);
     fz_free(tmp);
+}
+
+/* All metrics, those at zero too; the file by rename: a reader never sees half of it. */
+static void write_metrics(job_status *st) {
+    if (!st->metrics_path && !st->j->metrics) return;
+    fz_buf b = {0};
+    job_metrics_make(st->j, &b);
+    job_metrics_set(st->j->metrics, &b);
+    if (st->metrics_path) write_file(st, &b);
     fz_buf_free(&b);
 }
 

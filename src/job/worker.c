@@ -165,7 +165,11 @@ static void run_sink(job_worker *w, const chunk_cx *cx, job_sink *s, const job_r
     st->rejected += f.rejected + (uint64_t)rows->n_rejected * n_paths;
     st->unparseable += (uint64_t)rows->n_unparseable * n_paths;
     st->next = c->to;
+    atomic_fetch_add_explicit(&s->stats.buffered, (uint64_t)c->n * n_paths, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->stats.buffered_rows, f.added, memory_order_relaxed);
     if (c->n) {
+        int_fast64_t none = 0, since = c->rec[0].timestamp_ms > 0 ? c->rec[0].timestamp_ms : fz_now_ms();
+        atomic_compare_exchange_strong(&s->stats.oldest_ms, &none, since);
         const fz_record *last = &c->rec[c->n - 1];
         st->has_last = true;
         st->last_offset = last->offset;
@@ -209,6 +213,8 @@ static fz_status run_from(job_worker *w, job_source *src, fz_chunk *c, int64_t f
 static fz_status run_chunk(job_worker *w, job_source *src, fz_chunk *c, fz_error *err) {
     fz_metric_add(FZ_M_RECORDS_IN, c->n);
     fz_metric_add(FZ_M_BYTES_IN, c->bytes);
+    atomic_fetch_add_explicit(&src->records_in, c->n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&src->bytes_in, c->bytes, memory_order_relaxed);
     int64_t done = INT64_MIN; /* starting points up to here have been run */
     for (;;) {
         int64_t from = INT64_MAX, to = c->to;
