@@ -66,7 +66,7 @@ class Feed:
 class Harness:
     def __init__(self, a):
         self.rng, self.broker = random.Random(a.seed), Broker(a.broker, os.path.join(a.dir, "kafka"))
-        self.hits = collections.Counter()
+        self.hits, self.at_end = collections.Counter(), []
         os.environ["FRAZIL_TEST_DIR"] = a.dir
         self.kind, self.points, self.trouble = None, list(POINTS), TROUBLE
         if a.catalog:
@@ -82,7 +82,9 @@ class Harness:
         if not self.kind:
             return Tables(self.broker, f"kill-{kind}", tables, properties=properties)
         from kinds import Lake
-        return Lake(self.kind, f"kill-{kind}", self.broker, tables=tables, properties=properties)
+        t = Lake(self.kind, f"kill-{kind}", self.broker, tables=tables, properties=properties)
+        self.at_end.append(t.close)
+        return t
 
     def schedule(self, rounds):
         """Some points for each variant. A fifth goes to zombies; of the others more than a fifth lies between acceptance and answer, some at moments, the rest evenly at the
@@ -215,10 +217,14 @@ def main():
     print(f"kill.py: {a.rounds} rounds, seed {a.seed}{', catalog ' + a.catalog if a.catalog else ''}", flush=True)
     began, h = time.monotonic(), Harness(a)
     first, next_id = None, 0
-    for kind, plan in h.schedule(a.rounds).items():
-        t, next_id = h.variant(kind, plan, next_id)
-        first = first or t
-    h.remade(first)
+    try:
+        for kind, plan in h.schedule(a.rounds).items():
+            t, next_id = h.variant(kind, plan, next_id)
+            first = first or t
+        h.remade(first)
+    finally:
+        for end in h.at_end:
+            end()
     total = sum(h.hits.values())
     for name in [*h.points, "time"]:
         print(f"  {h.hits[name]:4d} {name}")

@@ -68,13 +68,15 @@ class Cell(Lake):
         if self.proxy:
             self.proxy.rules(*rules)
         j = self.start(self.job(), fault, env)
-        if during:
-            self.wait_held(j, rules)
-            try:
+        try:
+            if during:
+                self.wait_held(j, rules)
                 during()
-            finally:
                 self.proxy.release() if rules else j.signal(signal.SIGCONT)
-        got = j.wait(timeout)
+            got = j.wait(timeout)
+        finally:
+            if j.alive():
+                j.kill()
         require(got == code, f"exit code {got}, wanted {code}\n{j.text()[-3000:]}")
         for r in self.proxy.state()["rules"] if self.proxy else ():
             require(r["hits"], f"nothing was done by {r}\n{j.text()[-2000:]}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# matrix/run.sh [--short] [CELL...]: the commit matrix (matrix.py) over peers that it starts and stops, with the real binary, and with one that compares no
-# positions, which the matrix has to find out. --short: the part that CI runs.
+# matrix/run.sh [--short | CELL...]: the commit matrix (matrix.py) over peers that it starts and stops, with the real binary, and with one that compares no
+# positions, which the matrix has to find out. --short: the part that CI runs. CELL: those cells, with the real binary only.
 # Environment: FRAZIL_BIN (build/frazil), FRAZIL_BLIND_BIN (else it is built into build-blind), FRAZIL_MATRIX_PORT (first of ten ports, 29600),
 #              FRAZIL_MATRIX_JOBS (cells at a time, 3), FRAZIL_MATRIX_OUTAGE (seconds, 60), FRAZIL_MATRIX_READERS (duckdb,java: they read the tables too);
 #              KEEP=1 leaves the directories.
@@ -52,6 +52,7 @@ matrix() { bash "$PEERS/readers.sh" python test/matrix/matrix.py --jobs "${FRAZI
 failed=0
 echo "-- the matrix"
 matrix --outage "${FRAZIL_MATRIX_OUTAGE:-60}" ${FRAZIL_MATRIX_READERS:+--readers "$FRAZIL_MATRIX_READERS"} "$@" || failed=1
+[ $# = 0 ] || [ "$1" = --short ] || exit $failed
 echo "-- the same without the comparison of positions"
 FRAZIL_BIN=$FRAZIL_BLIND_BIN matrix --outage 5 --blind "$@" || failed=1
 exit $failed

@@ -456,8 +456,17 @@ class Spoiler:
             return 200, {}
         return 404, {"error": f"{method} {path}"}
 
+    @staticmethod
+    async def orphaned(over):
+        """Ends the proxy when whoever started it is gone."""
+        parent = os.getppid()
+        while os.getppid() == parent:
+            await asyncio.sleep(1)
+        over.set()
+
     async def run(self):
         over = asyncio.Event()
+        self.keep(self.orphaned(over))
         for s in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(s, over.set)
         for r in self.routes:
