@@ -65,4 +65,5 @@ extern const src_ops src_kafka_ops;
 extern const src_ops src_filesystem_ops; /* file.c */
 extern const src_ops src_datagen_ops;    /* datagen.c */
 extern const src_ops src_forward_ops;    /* forward.c */
+extern const src_ops src_http_ops;       /* http_in.c */
 #endif
