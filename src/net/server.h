@@ -16,7 +16,7 @@
 
 typedef struct net_loop net_loop;
 fz_status net_loop_new(const char *name, net_loop **out, fz_error *err) FZ_MUST_USE; /* with its thread */
-void net_loop_free(net_loop *l);                                   /* runs the calls that wait, closes its listeners and connections, joins the thread; NULL is allowed. Not in the loop */
+void net_loop_free(net_loop *l);                                   /* runs the calls that wait, stops its listeners, gives connections half a second to send what was written last, closes them, joins the thread; NULL is allowed. Not in the loop */
 void net_loop_call(net_loop *l, void (*fn)(void *cx), void *cx);   /* any thread; runs once, in order */
 void net_loop_after(net_loop *l, int64_t ms, void (*fn)(void *cx), void *cx); /* loop */
 

@@ -30,6 +30,8 @@ enum {
     NET_OUT_HIGH = 256 << 10,     /* a peer that leaves so much unread is not read from */
     NET_LINGER_MS = 2000,         /* after the last answer, for the peer to read it */
     NET_LINGER_BYTES = 64 << 20,  /* that are thrown away meanwhile */
+    NET_FAREWELL_MS = 500,        /* for connections when the loop is freed */
+    NET_FAREWELL_STEP_MS = 5,
     NET_GRACE_MS = 2000,          /* for the favoured connection to end its message */
     NET_REFUSING = 64,            /* connections above the limit that are being answered 503 */
     NET_ADDRESS = 64
@@ -45,7 +47,7 @@ struct net_loop {
     struct event *wake, *again;
     pthread_mutex_t lock;
     net_call *calls, **calls_end; /* under lock */
-    bool stopping;                /* loop */
+    int64_t stop_ms;              /* loop: when connections that are left are dropped */
     net_listener *listeners;      /* loop */
     net_conn *again_first, *again_last; /* loop: connections that have something to do */
     uint8_t *scratch;

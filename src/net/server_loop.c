@@ -62,10 +62,19 @@ static void *loop_thread(void *cx) {
     return NULL;
 }
 
+/* What was answered last is given a moment to go out: connections end as net_listener_stop ends them. */
+static void farewell(void *cx) {
+    net_loop *l = cx;
+    bool conns = false;
+    for (net_listener *n = l->listeners; n; n = n->next) conns |= n->conns != NULL;
+    if (conns && net_now_ms() < l->stop_ms) net_loop_after(l, NET_FAREWELL_STEP_MS, farewell, l);
+    else event_base_loopbreak(l->base);
+}
 static void on_stop(void *cx) {
     net_loop *l = cx;
-    l->stopping = true;
-    event_base_loopbreak(l->base);
+    for (net_listener *n = l->listeners; n; n = n->next) net_listener_stop(n);
+    l->stop_ms = net_now_ms() + NET_FAREWELL_MS;
+    net_loop_after(l, 0, farewell, l);
 }
 
 fz_status net_loop_new(const char *name, net_loop **out, fz_error *err) {
