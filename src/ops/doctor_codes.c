@@ -27,7 +27,7 @@ static const ops_doctor_code codes[] = {
     {"doctor.kafka.login", "TLS, login and the protocol itself.", "Check 'properties.security.protocol', 'properties.sasl.mechanism' and what belongs to them; the brokers' advertised listeners must be reachable too."},
     {"doctor.kafka.topic", "Topics exist and have partitions.", "`kafka-topics.sh --create --topic ...`; a source never creates topics. With ACLs: Describe on the topic."},
     {"doctor.kafka.offsets", "Start offsets can be had.", "With ACLs: Describe and Read on the topic."},
-    {"doctor.kafka.group", "The consumer group may be told what has been committed.", "With ACLs: Read on the group; or 'properties.commit.offsets.on.checkpoint' = 'false'."},
+    {"doctor.kafka.group", "The consumer group may be told what has been committed. A failure only if reading begins at the group's offsets, else a warning: positions live in the table.", "With ACLs: Read on the group; or 'properties.commit.offsets.on.checkpoint' = 'false'."},
     {"doctor.source", "Sources other than Kafka: files, generated rows.", "As the answer says."},
     {"doctor.database", "The database is in the catalog, or the script makes it.", "CREATE DATABASE IF NOT EXISTS in the script; a refusal: the action that is named."},
     {"doctor.table", "The table is in the catalog, or the script makes it; its current metadata file can be read.", "CREATE TABLE IF NOT EXISTS in the script; a refusal: the action that is named."},

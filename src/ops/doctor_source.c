@@ -52,7 +52,8 @@ static void check_brokers(doctor *d, doc_step *s, const char *servers) {
         } else {
             name |= strcmp(e.code, "net.resolve") == 0;
             tcp |= strcmp(e.code, "net.resolve") != 0;
-            doc_warn(d, s, "%s:%d: %s [%s]", host, port, e.message, e.code);
+            const char *why = fz_starts(e.message, "http://") ? strstr(e.message, ": ") : NULL; /* the way it was asked is no matter here */
+            doc_warn(d, s, "%s:%d: %s [%s]", host, port, why ? why + 2 : e.message, e.code);
         }
         p += n + (p[n] == ',');
     }
@@ -64,16 +65,14 @@ static void check_brokers(doctor *d, doc_step *s, const char *servers) {
 
 /* ---- the source ---- */
 
-/* Which question an error of opening answers. */
+/* Which question an error of opening answers: the one that stands in its words, else by its code. */
 static doc_step *blame(const kafka_steps *k, const fz_error *e) {
-    static const char *const login[] = {"kafka.authentication", "kafka.tls", "kafka.unreachable", "kafka.configuration", "kafka.jaas", NULL};
+    static const char *const login[] = {"kafka.authentication", "kafka.tls", "kafka.unreachable", "kafka.configuration", "kafka.jaas", "kafka.token", NULL};
+    if (strcmp(e->code, "kafka.unknown-topic") == 0 || strstr(e->message, "describe topic") || strstr(e->message, "the topic's metadata") || strstr(e->message, "the list of topics")) return k->topic;
+    if (strstr(e->message, "offsets of the group")) return k->group;
     for (int i = 0; login[i]; i++)
         if (strcmp(e->code, login[i]) == 0) return k->login;
-    if (fz_starts(e->code, "aws.") || strcmp(e->code, "kafka.token") == 0) return k->login;
-    if (strcmp(e->code, "kafka.unknown-topic") == 0 || strstr(e->message, "topic")) return k->topic;
-    if (strcmp(e->code, "kafka.no-committed-offset") == 0 || strcmp(e->code, "kafka.offsets") == 0) return k->offsets;
-    if (strstr(e->message, "group")) return k->group;
-    return k->offsets;
+    return fz_starts(e->code, "aws.") ? k->login : k->offsets;
 }
 
 static void advise(doctor *d, doc_step *s, const sql_table *t, const fz_error *e) {
@@ -134,8 +133,10 @@ static void open_kafka(doctor *d, const sql_plan *scan, kafka_steps *k) {
         doc_fail_error(d, wrong, &e);
         advise(d, wrong, t, &e);
     }
+    if (wrong == k->group) doc_ok(d, k->offsets, "they are to be the group's"); /* reading begins at the group's offsets, and it may not be asked for them */
     doc_step *const chain[] = {k->login, k->topic, k->offsets, k->group};
-    for (int i = 1; i < 4; i++) (void)doc_blocked(d, chain[i], chain[i - 1]);
+    for (int i = 1; i < 4; i++)
+        if (chain[i] != wrong) (void)doc_blocked(d, chain[i], chain[i - 1]);
     if (rc == FZ_OK) {
         doc_ok(d, k->login, "the cluster is %s", src_identity(job_scan_source(scanned)));
         tell_splits(d, k, job_scan_source(scanned));
