@@ -12,7 +12,8 @@ typedef struct cli_args {
     const char **statements; /* -e */
     uint32_t n_statements;
     const char *table;       /* audit, inspect */
-    const char *topic;       /* options */
+    const char *topic;       /* options; gen: the kind of records */
+    const char *count, *rate, *seed; /* gen */
     const char *pipeline;    /* audit */
     bool check_files;        /* audit */
     const char *show;        /* inspect */
@@ -34,6 +35,7 @@ int cli_sql(const cli_args *a);
 int cli_audit(const cli_args *a);
 int cli_inspect(const cli_args *a);
 int cli_options(const cli_args *a);
+int cli_gen(const cli_args *a);
 int cli_doctor(const cli_args *a);
 
 bool cli_terminated(void); /* SIGTERM has come: a shell ends instead of asking for more */

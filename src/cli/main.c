@@ -12,6 +12,7 @@ static const char usage_text[] =
     "  frazil audit TABLE       prove from the table alone that each record was taken once\n"
     "  frazil inspect TABLE     snapshots, files, partitions and positions of a table\n"
     "  frazil doctor -f FILE    could this script's job run, and if not, which layer is wrong?\n"
+    "  frazil gen KIND          made-up otel, syslog or authlog records on standard output\n"
     "  frazil options [TOPIC]   every setting, option, property and function\n"
     "  frazil --version, frazil COMMAND --help\n"
     "\n"
@@ -54,6 +55,12 @@ static const char doctor_text[] =
     "Asks layer by layer what the job needs: settings, region, credentials, endpoints, Kafka, catalog, Lake Formation, tables, objects, positions. Makes nothing but probe\n"
     "objects, which it removes. Ends with 0 when the job could run, with 2 when it could not, with 1 when the script or the settings are wrong.\n";
 
+static const char gen_text[] =
+    "frazil gen otel|syslog|authlog [--count N] [--rate N] [--seed N]\n"
+    "  --count N        records (no end)\n"
+    "  --rate N         records a second (as fast as they are taken)\n"
+    "  --seed N         the same seed draws the same records (1)\n";
+
 static const char options_text[] = "frazil options [settings|connectors|formats|catalogs|tables|functions|metrics|doctor]\n"
                                    "  prints reference tables (Markdown); without a topic all of them\n";
 
@@ -67,6 +74,7 @@ static int complain(const char *what, const char *value) {
 static int need_files(const cli_args *a) { return a->n_files ? 0 : complain("run needs at least one script", NULL); }
 static int need_one_file(const cli_args *a) { return a->n_files == 1 ? 0 : complain(a->n_files ? "doctor looks at one script at a time" : "doctor needs a script: -f FILE", NULL); }
 static int need_table(const cli_args *a) { return a->table ? 0 : complain("a table's name is missing", NULL); }
+static int need_kind(const cli_args *a) { return a->topic ? 0 : complain("gen needs a kind: otel, syslog or authlog", NULL); }
 static int nothing_more(const cli_args *a) {
     (void)a;
     return 0;
@@ -74,7 +82,7 @@ static int nothing_more(const cli_args *a) {
 
 static const command commands[] = {{"run", cli_run, run_text, need_files},       {"sql", cli_sql, sql_text, nothing_more},
                                    {"audit", cli_audit, audit_text, need_table}, {"inspect", cli_inspect, inspect_text, need_table},
-                                   {"doctor", cli_doctor, doctor_text, need_one_file}, {"options", cli_options, options_text, nothing_more}, {NULL, NULL, NULL, NULL}};
+                                   {"doctor", cli_doctor, doctor_text, need_one_file}, {"options", cli_options, options_text, nothing_more}, {"gen", cli_gen, gen_text, need_kind}, {NULL, NULL, NULL, NULL}};
 
 static bool parse_format(const char *v, cli_format *out) {
     static const char *const names[] = {"table", "json", "csv"};
@@ -88,7 +96,7 @@ static bool parse_format(const char *v, cli_format *out) {
 static int positional(const command *c, cli_args *a, const char *v) {
     if (strcmp(c->name, "run") == 0 || strcmp(c->name, "doctor") == 0) a->files[a->n_files++] = v;
     else if (c->check == need_table && !a->table) a->table = v;
-    else if (strcmp(c->name, "options") == 0 && !a->topic) a->topic = v;
+    else if ((strcmp(c->name, "options") == 0 || strcmp(c->name, "gen") == 0) && !a->topic) a->topic = v;
     else return complain("unexpected argument", v);
     return 0;
 }
@@ -109,10 +117,10 @@ static const char *option_value(char **argv, int argc, const char *name, const c
 }
 
 /* Options with a value: where it goes, and for which commands it is. */
-typedef enum { O_CONFIG, O_INIT, O_FORMAT, O_FILE, O_EXECUTE, O_PIPELINE, O_SHOW, O_COUNT } option_id;
+typedef enum { O_CONFIG, O_INIT, O_FORMAT, O_FILE, O_EXECUTE, O_PIPELINE, O_SHOW, O_HOW_MANY, O_RATE, O_SEED, O_COUNT } option_id;
 static const struct { const char *name, *brief, *commands; } options[O_COUNT] = {
     {"--config", "-c", "run sql audit inspect doctor"}, {"--init", "-i", "run sql audit inspect"}, {"--format", NULL, "run sql audit inspect doctor"}, {"--file", "-f", "sql doctor"},
-    {"--execute", "-e", "sql"}, {"--pipeline", NULL, "audit"}, {"--show", NULL, "inspect"}};
+    {"--execute", "-e", "sql"}, {"--pipeline", NULL, "audit"}, {"--show", NULL, "inspect"}, {"--count", NULL, "gen"}, {"--rate", NULL, "gen"}, {"--seed", NULL, "gen"}};
 
 static int set_option(cli_args *a, option_id id, const char *v) {
     switch (id) {
@@ -128,6 +136,9 @@ static int set_option(cli_args *a, option_id id, const char *v) {
     case O_FILE: a->files[a->n_files++] = v; break;
     case O_EXECUTE: a->statements[a->n_statements++] = v; break;
     case O_PIPELINE: a->pipeline = v; break;
+    case O_HOW_MANY: a->count = v; break;
+    case O_RATE: a->rate = v; break;
+    case O_SEED: a->seed = v; break;
     default: a->show = v;
     }
     return 0;

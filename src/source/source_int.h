@@ -64,6 +64,7 @@ static inline uint32_t src_reader_of(const src_source *s, uint32_t split) { retu
 extern const src_ops src_kafka_ops;
 extern const src_ops src_filesystem_ops; /* file.c */
 extern const src_ops src_datagen_ops;    /* datagen.c */
+extern const src_ops src_otel_demo_ops;
 extern const src_ops src_forward_ops;    /* forward.c */
 extern const src_ops src_http_ops;       /* http_in.c */
 #endif
