@@ -501,13 +501,13 @@ static void test_batch_mixed(void **state) {
     snprintf(local, sizeof local, "%s/made/x", dir);
     for (int round = 0; round < 2; round++) {
         fio_writer *w;
+        if (round == 0) OK(fz_fault_arm("file.fsync:1:eio", &err)); /* the local one will fail: the remote one must go, too */
         OK(fio_writer_open(io, local, &w, &err));
         OK(fio_writer_append(w, "x", 1, &err));
         OK(fio_writer_finish_in(w, b, NULL, &err));
         w = open_at("k");
         OK(fio_writer_append(w, "x", 1, &err));
         OK(fio_writer_finish_in(w, b, NULL, &err));
-        if (round == 0) OK(fz_fault_arm("file.fsync:1:eio", &err)); /* the local one fails: the remote one must go, too */
         fz_status rc = fio_batch_sync(b, &err);
         OK(fz_fault_arm(NULL, &err));
         assert_int_equal(rc, round == 0 ? FZ_RETRY : FZ_OK);
