@@ -6,6 +6,7 @@
  *   writers.c  writer shards: queues and threads around sink_shard
  *   commit.c   the position-checked commit (rules 2 to 4)
  *   records.c  checkpoint records
+ *   drain.c    the end of a job that takes in nothing more
  *   deliver.c  deliveries as sinks: opening, positions, intents
  *   courier.c  their threads
  *   oneshot.c  INSERTs whose plan is no chain over a connector table
@@ -167,10 +168,11 @@ struct job {
     atomic_bool failed;      /* error is set: a source or worker cannot go on */
     fz_error error;
     bool unknown_outcome;
+    bool draining;
 };
 /* A permission (or credentials) missing while the job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row. At the start it refuses the job. */
 static inline fz_status job_passing(fz_status rc, const fz_error *e) {
-    static const char *const codes[] = {"file.permission", "catalog.denied", "aws.denied", "aws.credentials", "aws.no-credentials"};
+    static const char *const codes[] = {"file.permission", "file.kms", "catalog.denied", "aws.denied", "aws.credentials", "aws.no-credentials"};
     for (size_t i = 0; rc == FZ_USER && i < sizeof codes / sizeof *codes; i++)
         if (strcmp(e->code, codes[i]) == 0) return FZ_RETRY;
     return rc;
@@ -238,6 +240,14 @@ void job_courier_abort(job_courier *c);   /* drops what was not cut */
 bool job_courier_busy(job_courier *c);    /* a lot is on its way, or its outcome has not been fetched */
 void job_courier_send(job_courier *c, job_prepared *p); /* p becomes the courier's; it is not busy */
 bool job_courier_back(job_courier *c, bool wait, job_prepared **p, fz_status *rc, fz_error *err); /* p is the caller's again */
+
+/* drain.c */
+bool job_drain_requested(void);
+void job_drain_begin(job *j);
+/* After the loop. rc and err: how the job ended; gives "drain.left" when something is left and nothing else was wrong. */
+fz_status job_drain_report(job *j, fz_status rc, fz_error *err) FZ_MUST_USE;
+void job_run_file_write(const job *j);
+void job_run_file_remove(const job *j);
 
 /* oneshot.c */
 fz_status job_run_oneshot(job *j, job_path *p, fz_error *err) FZ_MUST_USE;
