@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { PAGE = 4096 };
-
 char *spl_path(const spool *s, uint64_t first, const char *suffix) { return fz_asprintf("%s/%020" PRIu64 "%s", s->dir, first, suffix); }
 
 fz_status spl_fail(fz_error *err, int e, const char *what, const char *path) {
@@ -44,9 +42,9 @@ bool spl_frame_plausible(const uint8_t *p, size_t n, uint64_t most, uint64_t see
     spl_frame f;
     if (n < sizeof f) return false;
     memcpy(&f, p, sizeof f);
-    if (f.mark != (uint32_t)seed || f.size % 8 || f.size > SPL_MAX_FRAME || f.size > most || f.n == 0 || f.n_bytes > f.size) return false;
+    if (f.mark != (uint32_t)seed || f.size % 8 || f.size > SPL_MAX_FRAME + SPL_PAGE || f.size > most || f.n == 0 || f.n_bytes > f.size) return false;
     uint64_t need = sizeof f + (uint64_t)f.n * (f.flags & SPL_FLAG_TIMES ? 12 : 4) + f.context_len + f.n_bytes;
-    return f.size >= need && f.size < need + 8;
+    return f.size >= need && f.size < need + 8 + SPL_PAGE;
 }
 bool spl_frame_right(const uint8_t *p, uint64_t seed) {
     spl_frame f;
@@ -122,7 +120,7 @@ void spl_read_at(int fd, uint64_t at, uint8_t *out, size_t n, size_t *got) {
         if (r < 0 && errno == EINTR) continue;
         bool end = r == 0;
         if (r < 0) {
-            size_t page = PAGE - (size_t)((at + *got) % PAGE);
+            size_t page = SPL_PAGE - (size_t)((at + *got) % SPL_PAGE);
             r = (ssize_t)read_page(fd, at + *got, out + *got, page < n - *got ? page : n - *got, &end);
         }
         if (end) return;

@@ -7,14 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST_PAUSE_MS = 50, LAST_PAUSE_MS = 2000, RUN_BLOBS = 1024 };
+enum { FIRST_PAUSE_MS = 50, LAST_PAUSE_MS = 2000, STAGE_BYTES = 2 << 20 };
 
-typedef struct run { spl_blob *head; uint32_t n; size_t bytes; uint64_t end; } run;
+typedef struct run { spl_blob *head; uint32_t n; size_t bytes, on_disk; uint64_t end; } run; /* bytes: in memory */
 
 /* ---- segments (lock held) ---- */
 static spl_seg *last_seg(spool *s) { return s->n_segs ? &s->segs[s->n_segs - 1] : NULL; }
@@ -77,10 +75,20 @@ static void remember(spool *s, spl_blob *b) {
 }
 
 /* ---- files (no lock; this thread only) ---- */
+static void close_segment(spool *s) {
+    if (s->fd >= 0) close(s->fd);
+    if (s->direct_fd >= 0) close(s->direct_fd);
+    s->fd = s->direct_fd = -1;
+}
+static void open_direct(spool *s, uint64_t first) {
+    char *path = spl_path(s, first, ".seg");
+    if (!s->no_direct) s->direct_fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+    if (s->direct_fd < 0) s->no_direct = true;
+    fz_free(path);
+}
 static fz_status begin_segment(spool *s, fz_error *err) {
     uint64_t first = atomic_load(&s->durable);
-    if (s->fd >= 0) close(s->fd);
-    s->fd = -1;
+    close_segment(s);
     pthread_mutex_lock(&s->lock);
     bool again = s->n_segs && last_seg(s)->first == first; /* nothing of the last one was durable: the new file takes its name */
     uint64_t after = again ? last_seg(s)->after : first;
@@ -89,6 +97,7 @@ static fz_status begin_segment(spool *s, fz_error *err) {
     int fd;
     FZ_TRY(spl_seg_create(s, first, after, &g, &fd, err));
     s->fd = fd;
+    open_direct(s, first);
     pthread_mutex_lock(&s->lock);
     if (again) {
         s->seg_bytes -= last_seg(s)->size;
@@ -102,25 +111,51 @@ static fz_status begin_segment(spool *s, fz_error *err) {
     return FZ_OK;
 }
 
-/* The blob behind the done-th of a run. The last one's `next` is the appenders' to change. */
-static spl_blob *next_of(const run *r, const spl_blob *b, uint32_t done) { return done < r->n ? b->next : NULL; }
+/* The run in one piece, its frames sealed. A large one is filled up to a page, so that the next large one can go past the page cache: copying into it is a third of what a record costs here
+ * (measured: 200 ns of CPU against 135, records of 240 bytes). The filling is the last frame's. Small ones are packed. */
+static size_t stage(spool *s, const run *r, uint64_t at, uint64_t seed) {
+    if (s->stage_cap < r->bytes + SPL_PAGE) {
+        fz_free(s->stage_block);
+        s->stage_cap = r->bytes + SPL_PAGE > STAGE_BYTES ? r->bytes + SPL_PAGE : STAGE_BYTES;
+        s->stage_block = fz_malloc(s->stage_cap + SPL_PAGE);
+        s->stage = s->stage_block + (SPL_PAGE - (uintptr_t)s->stage_block % SPL_PAGE);
+    }
+    size_t pad = r->bytes >= SPL_LARGE_RUN ? (SPL_PAGE - (at + r->bytes) % SPL_PAGE) % SPL_PAGE : 0, done = 0;
+    uint32_t i = 0;
+    for (const spl_blob *b = r->head;; b = b->next) { /* the last one's `next` is the appenders' to change */
+        for (size_t k = 0, size; k < b->bytes; k += size, done += size) {
+            size = ((const spl_frame *)(const void *)(b->data + k))->size;
+            spl_frame *f = (spl_frame *)(void *)(s->stage + done);
+            memcpy(f, b->data + k, size);
+            if (done + size == r->bytes) {
+                f->size += (uint32_t)pad;
+                memset(s->stage + r->bytes, 0, pad);
+            }
+            spl_frame_seal(f, seed);
+        }
+        if (++i == r->n) break;
+    }
+    return r->bytes + pad;
+}
 
-static fz_status write_run(const spool *s, const run *r, uint64_t at, fz_error *err) {
-    struct iovec v[RUN_BLOBS];
-    int n = 0, i = 0;
-    for (spl_blob *b = r->head; (uint32_t)n < r->n; b = next_of(r, b, (uint32_t)n)) v[n++] = (struct iovec){b->data, b->bytes};
+static fz_status write_run(spool *s, size_t n, uint64_t at, fz_error *err) {
     switch (fz_fault("spool.write")) {
     case FZ_FAULT_EIO: return spl_fail(err, EIO, "write to", s->dir);
     case FZ_FAULT_ENOSPC: return spl_fail(err, ENOSPC, "write to", s->dir);
     default: break;
     }
-    while (i < n) {
-        ssize_t w = pwritev(s->fd, v + i, n - i < IOV_MAX ? n - i : IOV_MAX, (off_t)at);
+    for (size_t done = 0; done < n;) {
+        bool direct = s->direct_fd >= 0 && (at + done) % SPL_PAGE == 0 && done % SPL_PAGE == 0 && n % SPL_PAGE == 0;
+        ssize_t w = pwrite(direct ? s->direct_fd : s->fd, s->stage + done, n - done, (off_t)(at + done));
         if (w < 0 && errno == EINTR) continue;
+        if (w < 0 && direct && errno == EINVAL) { /* it was opened, but cannot be done */
+            close(s->direct_fd);
+            s->direct_fd = -1;
+            s->no_direct = true;
+            continue;
+        }
         if (w <= 0) return spl_fail(err, w == 0 ? EIO : errno, "write to", s->dir);
-        at += (uint64_t)w;
-        for (; i < n && (size_t)w >= v[i].iov_len; i++) w -= (ssize_t)v[i].iov_len;
-        if (i < n) v[i] = (struct iovec){(uint8_t *)v[i].iov_base + w, v[i].iov_len - (size_t)w};
+        done += (size_t)w;
     }
     return FZ_OK;
 }
@@ -132,32 +167,19 @@ static fz_status sync_run(const spool *s, fz_error *err) {
     }
 }
 
-static void seal(const run *r, uint64_t seed) {
-    uint32_t i = 0;
-    for (spl_blob *b = r->head; i < r->n; b = next_of(r, b, ++i))
-        for (size_t at = 0; at < b->bytes;) {
-            spl_frame *f = (spl_frame *)(void *)(b->data + at);
-            spl_frame_seal(f, seed);
-            at += f->size;
-        }
-}
-
 /* Makes a run durable. After a failure the file ends where it was durable, and is not written to again unless all that was missing was room for the write. */
-static fz_status store(spool *s, const run *r, bool fresh, fz_error *err) {
+static fz_status store(spool *s, run *r, bool fresh, fz_error *err) {
     if (s->fd < 0 || fresh) FZ_TRY(begin_segment(s, err));
     pthread_mutex_lock(&s->lock);
     spl_seg g = *last_seg(s);
     pthread_mutex_unlock(&s->lock);
-    seal(r, g.seed);
-    fz_status rc = write_run(s, r, g.size, err);
+    r->on_disk = stage(s, r, g.size, g.seed);
+    fz_status rc = write_run(s, r->on_disk, g.size, err);
     bool room = rc != FZ_OK && strcmp(err->code, "spool.no-space") == 0;
     if (rc == FZ_OK) rc = sync_run(s, err);
     if (rc == FZ_OK) return fz_fault("spool.durable") == FZ_FAULT_NONE ? FZ_OK : spl_fail(err, EIO, "sync", s->dir);
     bool cut = ftruncate(s->fd, (off_t)g.size) == 0;
-    if (!room || !cut) {
-        close(s->fd);
-        s->fd = -1;
-    }
+    if (!room || !cut) close_segment(s);
     return rc;
 }
 
@@ -167,7 +189,7 @@ static run next_run(const spool *s, bool *fresh) {
     uint64_t size = s->n_segs && s->fd >= 0 ? s->segs[s->n_segs - 1].size : SPL_HEAD;
     *fresh = s->head && size > SPL_HEAD && size + s->head->bytes > (uint64_t)s->segment_bytes;
     if (*fresh) size = SPL_HEAD;
-    for (spl_blob *b = s->head; b && r.n < RUN_BLOBS && (r.n == 0 || size + r.bytes + b->bytes <= (uint64_t)s->segment_bytes); b = b->next) {
+    for (spl_blob *b = s->head; b && (r.n == 0 || (r.bytes + b->bytes <= STAGE_BYTES - SPL_PAGE && size + r.bytes + b->bytes <= (uint64_t)s->segment_bytes)); b = b->next) {
         r.n++;
         r.bytes += b->bytes;
         r.end = b->end;
@@ -178,9 +200,9 @@ static run next_run(const spool *s, bool *fresh) {
 /* lock held */
 static void publish(spool *s, const run *r) {
     spl_seg *g = last_seg(s);
-    g->size += r->bytes;
+    g->size += r->on_disk;
     g->end = r->end;
-    s->seg_bytes += r->bytes;
+    s->seg_bytes += r->on_disk;
     s->queued -= r->bytes;
     for (uint32_t i = 0; i < r->n; i++) {
         spl_blob *b = s->head;

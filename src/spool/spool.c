@@ -54,6 +54,7 @@ static void spool_drop(spool *s) {
         s->ring_n--;
     }
     if (s->fd >= 0) close(s->fd);
+    if (s->direct_fd >= 0) close(s->direct_fd);
     if (s->lock_fd >= 0) close(s->lock_fd);
     if (s->dir_fd >= 0) close(s->dir_fd);
     pthread_mutex_destroy(&s->lock);
@@ -61,6 +62,7 @@ static void spool_drop(spool *s) {
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->moved);
     fz_free(s->ring);
+    fz_free(s->stage_block);
     fz_free(s->segs);
     fz_free(s->dir);
     fz_free(s);
@@ -76,7 +78,7 @@ static spool *spool_make(const char *dir, const spool_options *o) {
         if (s->segment_bytes < LEAST_SEGMENT) s->segment_bytes = LEAST_SEGMENT;
     }
     s->memory = o && o->memory ? o->memory : DEFAULT_MEMORY;
-    s->fd = s->lock_fd = s->dir_fd = -1;
+    s->fd = s->direct_fd = s->lock_fd = s->dir_fd = -1;
     s->tail = &s->head;
     pthread_condattr_t mono;
     pthread_condattr_init(&mono);
@@ -188,13 +190,18 @@ static void wait_until(struct timespec *t, int64_t ms) {
     }
 }
 
-/* lock held. Room in memory and on disk, or the reason why not. */
+/* lock held. What is on disk when all of the queue and `need` more are: with heads of new segments, and pages that are filled up. */
+static uint64_t size_with(const spool *s, size_t need) {
+    uint64_t coming = s->queued + need;
+    return s->seg_bytes + coming + coming / (SPL_LARGE_RUN / SPL_PAGE) + SPL_PAGE + (coming / (uint64_t)s->segment_bytes + 1) * SPL_HEAD;
+}
+/* lock held. Room in memory and on disk, or the reason why not. Half of the memory is for what is on its way, so that the newest frames stay for readers. */
 static fz_status wait_room(spool *s, size_t need, int64_t wait_ms, fz_error *err) {
     struct timespec until;
     wait_until(&until, wait_ms);
     for (;;) {
-        if (s->failing || s->seg_bytes + s->queued + need + SPL_HEAD > (uint64_t)s->max_bytes) return refuse(s, need + SPL_HEAD, err);
-        if (!s->queued || s->queued + need <= s->memory) return FZ_OK;
+        if (s->failing || size_with(s, need) > (uint64_t)s->max_bytes) return refuse(s, (size_t)(size_with(s, need) - s->seg_bytes - s->queued), err);
+        if (!s->queued || s->queued + need <= s->memory / 2) return FZ_OK;
         if (wait_ms <= 0 || pthread_cond_timedwait(&s->moved, &s->lock, &until) == ETIMEDOUT) {
             s->stats.refused++;
             return fz_fail(err, FZ_RETRY, "spool.busy", "the spool '%s' has %zu bytes in memory that are not yet on disk", s->dir, s->queued);
@@ -218,7 +225,7 @@ static void number(spool *s, spl_blob *b) {
 fz_status spool_append(spool *s, const spool_frame *f, uint32_t n, int64_t wait_ms, uint64_t *ticket, fz_error *err) {
     *ticket = 0;
     spl_blob *b = make_blob(f, n);
-    if (!b || b->bytes + 2 * SPL_HEAD > (uint64_t)s->max_bytes) {
+    if (!b || b->bytes + b->bytes / (SPL_LARGE_RUN / SPL_PAGE) + 2 * (SPL_HEAD + SPL_PAGE) > (uint64_t)s->max_bytes) {
         spl_blob_unref(b);
         return fz_fail(err, FZ_DATA, "spool.too-large", "a message is larger than the spool '%s' may be", s->dir);
     }

@@ -2,7 +2,7 @@
  *
  * A segment file is a head of SPL_HEAD bytes and frames, each a multiple of 8 bytes. Numbers are in the machine's byte order (little-endian; a spool is not carried between machines).
  *   head  : magic, version, size of the head, seed, incarnation, first number, `after`, checksum of all before
- *   frame : checksum, mark, size, first number, n, context_len, arrival_ms, n_bytes, flags | time_ns[n] if FLAG_TIMES | len[n] | context | bytes | zeros
+ *   frame : checksum, mark, size, first number, n, context_len, arrival_ms, n_bytes, flags | time_ns[n] if FLAG_TIMES | len[n] | context | bytes | zeros (to 8; a large run to SPL_PAGE, see spl_write.c)
  * A segment's seed is a random number that never leaves the file: it seeds the checksums of its frames, and its low half is their mark. So the bytes of a record cannot pass for a frame when
  * a damaged segment is searched for the next intact one.
  *
@@ -23,7 +23,7 @@
 #define SPL_VERSION 1u
 #define SPL_LEAP (1ull << 32)
 #define SPL_MAX_FRAME (1u << 30)
-enum { SPL_FLAG_TIMES = 1, SPL_MAX_WATCHERS = 8, SPL_BLOCK = 1 << 20 };
+enum { SPL_PAGE = 4096, SPL_LARGE_RUN = 32 << 10, SPL_FLAG_TIMES = 1, SPL_MAX_WATCHERS = 8, SPL_BLOCK = 1 << 20 };
 
 typedef struct spl_head {
     char magic[8];
@@ -83,7 +83,10 @@ struct spool {
     /* files */
     spl_seg *segs;
     size_t n_segs, cap_segs;
-    int fd;                              /* of the last segment; -1: the next write begins a new one */
+    int fd, direct_fd;                   /* of the last segment; -1: the next write begins a new one; past the page cache, -1: not possible */
+    bool no_direct;                      /* the file system does not do it */
+    uint8_t *stage, *stage_block;        /* the thread's: a run as it goes to the file, aligned to SPL_PAGE; and its heap block */
+    size_t stage_cap;
     uint64_t seg_bytes, trim_to, lost_to;
     /* trouble */
     int failing;                         /* errno of the last try; 0: none */
