@@ -13,6 +13,7 @@ typedef struct cli_args {
     uint32_t n_statements;
     const char *table;       /* audit, inspect */
     const char *topic;       /* options; gen: the kind of records */
+    const char *state;       /* drain */
     const char *count, *rate, *seed; /* gen */
     const char *pipeline;    /* audit */
     bool check_files;        /* audit */
@@ -35,6 +36,7 @@ int cli_sql(const cli_args *a);
 int cli_audit(const cli_args *a);
 int cli_inspect(const cli_args *a);
 int cli_options(const cli_args *a);
+int cli_drain(const cli_args *a);
 int cli_gen(const cli_args *a);
 int cli_doctor(const cli_args *a);
 

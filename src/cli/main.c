@@ -12,6 +12,7 @@ static const char usage_text[] =
     "  frazil audit TABLE       prove from the table alone that each record was taken once\n"
     "  frazil inspect TABLE     snapshots, files, partitions and positions of a table\n"
     "  frazil doctor -f FILE    could this script's job run, and if not, which layer is wrong?\n"
+    "  frazil drain [PIPELINE]  tell a running job to take in nothing more and deliver all it has; waits, and reports\n"
     "  frazil gen KIND          made-up otel, syslog or authlog records on standard output\n"
     "  frazil options [TOPIC]   every setting, option, property and function\n"
     "  frazil --version, frazil COMMAND --help\n"
@@ -55,6 +56,12 @@ static const char doctor_text[] =
     "Asks layer by layer what the job needs: settings, region, credentials, endpoints, Kafka, catalog, Lake Formation, tables, objects, positions. Makes nothing but probe\n"
     "objects, which it removes. Ends with 0 when the job could run, with 2 when it could not, with 1 when the script or the settings are wrong.\n";
 
+static const char drain_text[] =
+    "frazil drain [PIPELINE] [--state DIR] [--config FILE] [--format text|json]\n"
+    "  PIPELINE         pipeline.name of the job; needed when several run with one state directory\n"
+    "  --state DIR      its frazil.state.dir (that of --config, else frazil-state)\n"
+    "Ends when the job has: with 0 when nothing is left, with 2 when something is.\n";
+
 static const char gen_text[] =
     "frazil gen otel|syslog|authlog [--count N] [--rate N] [--seed N]\n"
     "  --count N        records (no end)\n"
@@ -82,7 +89,7 @@ static int nothing_more(const cli_args *a) {
 
 static const command commands[] = {{"run", cli_run, run_text, need_files},       {"sql", cli_sql, sql_text, nothing_more},
                                    {"audit", cli_audit, audit_text, need_table}, {"inspect", cli_inspect, inspect_text, need_table},
-                                   {"doctor", cli_doctor, doctor_text, need_one_file}, {"options", cli_options, options_text, nothing_more}, {"gen", cli_gen, gen_text, need_kind}, {NULL, NULL, NULL, NULL}};
+                                   {"doctor", cli_doctor, doctor_text, need_one_file}, {"options", cli_options, options_text, nothing_more}, {"gen", cli_gen, gen_text, need_kind}, {"drain", cli_drain, drain_text, nothing_more}, {NULL, NULL, NULL, NULL}};
 
 static bool parse_format(const char *v, cli_format *out) {
     static const char *const names[] = {"table", "json", "csv"};
@@ -96,7 +103,7 @@ static bool parse_format(const char *v, cli_format *out) {
 static int positional(const command *c, cli_args *a, const char *v) {
     if (strcmp(c->name, "run") == 0 || strcmp(c->name, "doctor") == 0) a->files[a->n_files++] = v;
     else if (c->check == need_table && !a->table) a->table = v;
-    else if ((strcmp(c->name, "options") == 0 || strcmp(c->name, "gen") == 0) && !a->topic) a->topic = v;
+    else if ((strcmp(c->name, "options") == 0 || strcmp(c->name, "gen") == 0 || strcmp(c->name, "drain") == 0) && !a->topic) a->topic = v;
     else return complain("unexpected argument", v);
     return 0;
 }
@@ -117,10 +124,10 @@ static const char *option_value(char **argv, int argc, const char *name, const c
 }
 
 /* Options with a value: where it goes, and for which commands it is. */
-typedef enum { O_CONFIG, O_INIT, O_FORMAT, O_FILE, O_EXECUTE, O_PIPELINE, O_SHOW, O_HOW_MANY, O_RATE, O_SEED, O_COUNT } option_id;
+typedef enum { O_CONFIG, O_INIT, O_FORMAT, O_FILE, O_EXECUTE, O_PIPELINE, O_SHOW, O_HOW_MANY, O_RATE, O_SEED, O_STATE, O_COUNT } option_id;
 static const struct { const char *name, *brief, *commands; } options[O_COUNT] = {
-    {"--config", "-c", "run sql audit inspect doctor"}, {"--init", "-i", "run sql audit inspect"}, {"--format", NULL, "run sql audit inspect doctor"}, {"--file", "-f", "sql doctor"},
-    {"--execute", "-e", "sql"}, {"--pipeline", NULL, "audit"}, {"--show", NULL, "inspect"}, {"--count", NULL, "gen"}, {"--rate", NULL, "gen"}, {"--seed", NULL, "gen"}};
+    {"--config", "-c", "run sql audit inspect doctor drain"}, {"--init", "-i", "run sql audit inspect"}, {"--format", NULL, "run sql audit inspect doctor drain"}, {"--file", "-f", "sql doctor"},
+    {"--execute", "-e", "sql"}, {"--pipeline", NULL, "audit"}, {"--show", NULL, "inspect"}, {"--count", NULL, "gen"}, {"--rate", NULL, "gen"}, {"--seed", NULL, "gen"}, {"--state", NULL, "drain"}};
 
 static int set_option(cli_args *a, option_id id, const char *v) {
     switch (id) {
@@ -138,6 +145,7 @@ static int set_option(cli_args *a, option_id id, const char *v) {
     case O_PIPELINE: a->pipeline = v; break;
     case O_HOW_MANY: a->count = v; break;
     case O_RATE: a->rate = v; break;
+    case O_STATE: a->state = v; break;
     case O_SEED: a->seed = v; break;
     default: a->show = v;
     }
@@ -165,11 +173,18 @@ static void on_signal(int sig) {
     job_request_stop();
 }
 
+static void on_drain(int sig) {
+    (void)sig;
+    job_request_drain();
+}
+
 static void install_signals(void) {
     struct sigaction sa = {0};
     sa.sa_handler = on_signal;
     sigaction(SIGTERM, &sa, NULL); /* without SA_RESTART: a read at the prompt ends too */
     sigaction(SIGINT, &sa, NULL);
+    sa.sa_handler = on_drain;
+    sigaction(SIGUSR1, &sa, NULL);
     sa.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &sa, NULL);
 }

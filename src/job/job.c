@@ -67,9 +67,9 @@ void job_prepared_free(job_prepared *p) {
     fz_free(p);
 }
 
-/* A delivery is cut when its buffer asks for it, or at the end. */
+/* A delivery is cut when its buffer asks for it, at the end, and when the start of a split has to become a number. */
 static job_prepared *prepare_delivery(job *j, job_sink *s, bool final) {
-    bool claim, has_moved = moved(j, s, &claim), due = s->replaying ? job_delivery_replayed(j, s) : final || dlv_wants(s->delivery);
+    bool claim, has_moved = moved(j, s, &claim), due = s->replaying ? job_delivery_replayed(j, s) : final || claim || dlv_wants(s->delivery);
     if (job_courier_busy(s->courier) || !due) return NULL;
     job_prepared *p = FZ_NEW(job_prepared);
     p->sink = s;
@@ -488,6 +488,7 @@ static void loop(job *j, job_status *st) {
     for (;;) {
         tend_sinks(j);
         job_status_tick(st);
+        if (job_drain_requested() && !j->draining) job_drain_begin(j);
         if (atomic_load(&j->failed) && !recover_lost_offsets(j)) break;
         if (job_stop_requested()) break;
         if (any_sink(j, SINK_FAILED) && !j->continue_on_failure) break;
@@ -600,9 +601,13 @@ fz_status job_run(const job_spec *spec, job_report *report, fz_error *err) {
     if (rc == FZ_OK) {
         fz_log(FZ_LOG_INFO, "job.start", FZ_KV("pipeline", "%s", spec->name), FZ_KV("run", "%s", j->run_id), FZ_KV("sources", "%u", j->n_sources), FZ_KV("sinks", "%u", j->n_sinks), NULL);
         job_status *st = job_status_new(j);
+        job_run_file_write(j);
         loop(j, st);
         job_status_free(st);
         rc = conclude(j, report, err);
+        if (j->draining) rc = job_drain_report(j, rc, err);
+        if (rc != FZ_OK && !report->exit_code) report->exit_code = JOB_FAILED;
+        job_run_file_remove(j);
         job_records_end(j->records, j, report->stopped, rc == FZ_OK);
         fz_log(FZ_LOG_INFO, "job.end", FZ_KV("pipeline", "%s", spec->name), FZ_KV("added", "%" PRIu64, report->rows_added), FZ_KV("filtered", "%" PRIu64, report->rows_filtered),
                FZ_KV("rejected", "%" PRIu64, report->rows_rejected), FZ_KV("unparseable", "%" PRIu64, report->unparseable), FZ_KV("checkpoints", "%" PRIu64, report->checkpoints), NULL);

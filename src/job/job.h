@@ -57,5 +57,10 @@ fz_status job_look(const job_spec *spec, void (*fn)(void *cx, const job_begin *b
 /* First call: last checkpoint, commit, end. Second call: end as soon as no commit is under way. Async-signal-safe. */
 void job_request_stop(void);
 int job_stop_requested(void);    /* how many times */
+/* Takes in nothing more, delivers what is there, ends; says in <state dir>/<pipeline>.drained what became of it. Async-signal-safe. */
+void job_request_drain(void);
+/* <state dir>/<pipeline><ending>; heap. ".run": while the job runs, with pid and start of the process. ".drained": the report of a drain. */
+char *job_run_file(const char *state_dir, const char *pipeline, const char *ending);
+uint64_t job_process_start(int64_t pid); /* 0: there is no such process */
 void job_reset_stop(void);       /* a shell, before its next statement; never while a job runs */
 #endif

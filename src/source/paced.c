@@ -88,3 +88,9 @@ fz_status src_paced_poll(src_source *base, uint32_t reader, int64_t timeout_ms, 
     if (n > 0) *out = make_rows(s, (uint32_t)n);
     return FZ_OK;
 }
+
+/* Rows not made yet are none. */
+void src_paced_drain(src_source *base) {
+    src_paced *s = (src_paced *)base;
+    if (s->pos < base->splits[0]->stop) base->splits[0]->stop = s->pos;
+}

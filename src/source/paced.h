@@ -22,5 +22,6 @@ fz_status src_positive_option(const fz_pair *o, size_t n, const char *name, int6
 fz_status src_paced_assign(src_source *base, uint32_t split, int64_t from, fz_error *err) FZ_MUST_USE;
 fz_status src_paced_unassign_all(src_source *base, fz_error *err) FZ_MUST_USE;
 fz_status src_paced_poll(src_source *base, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err) FZ_MUST_USE;
-#define SRC_PACED_OPS .assign = src_paced_assign, .unassign_all = src_paced_unassign_all, .poll = src_paced_poll
+void src_paced_drain(src_source *base);
+#define SRC_PACED_OPS .drain = src_paced_drain, .assign = src_paced_assign, .unassign_all = src_paced_unassign_all, .poll = src_paced_poll
 #endif

@@ -241,6 +241,17 @@ fz_status src_report_check(src_source *s, const char **group, fz_error *err) {
     *group = NULL;
     return s->ops->report_check ? s->ops->report_check(s, group, err) : FZ_OK;
 }
+fz_status src_drain(src_source *s, fz_error *err) {
+    if (s->ops->drain) s->ops->drain(s);
+    for (uint32_t i = 0; i < src_n_splits(s); i++) {
+        int64_t low, high;
+        if (s->splits[i]->stop != INT64_MAX) continue;
+        FZ_TRY(src_bounds(s, i, &low, &high, err));
+        s->splits[i]->stop = high;
+    }
+    return FZ_OK;
+}
+
 uint64_t src_lag(src_source *s) { return s->ops->lag ? s->ops->lag(s) : 0; }
 
 /* Lengths go in first, so that ("ab", "c") and ("a", "bc") differ, and a null differs from an empty value. */

@@ -79,6 +79,8 @@ fz_status src_poll(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk 
 fz_status src_report(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err) FZ_MUST_USE;
 /* May src_report do what it does? Asks, and changes nothing. *group: whom it would tell, NULL: nobody. Failures as of src_report. */
 fz_status src_report_check(src_source *s, const char **group, fz_error *err) FZ_MUST_USE;
+/* Takes in nothing more (listeners close, what has been made up ends), and gives every split that has no stop its present end as one; no worker polls. Splits are to be assigned anew. RETRY. */
+fz_status src_drain(src_source *s, fz_error *err) FZ_MUST_USE;
 uint64_t src_lag(src_source *s);
 uint64_t src_record_hash(const fz_record *r); /* hash of key and value with their lengths: what a position carries */
 

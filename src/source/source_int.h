@@ -44,6 +44,7 @@ struct src_ops {
     fz_status (*report)(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err); /* NULL: nobody to tell */
     fz_status (*report_check)(src_source *s, const char **group, fz_error *err);                   /* NULL: nobody to tell */
     fz_status (*aws_login)(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err); /* NULL: never */
+    void (*drain)(src_source *s);                                                                  /* takes in no more, sets stops where it knows them; NULL: their bounds are the stops */
     uint64_t (*lag)(src_source *s);                                                                /* NULL: 0 */
 };
 

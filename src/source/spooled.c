@@ -159,15 +159,26 @@ static void give_last_acks(src_spooled *s) {
     pop_acks(s, UINT64_MAX, false);
 }
 
+static void end_listening(src_spooled *s) {
+    if (!s->loop) return;
+    in_loop(s, take_no_more);
+    (void)!spool_wait(s->spool, s->last_ticket, CLOSE_WAIT_MS, NULL); /* nothing appends any more */
+    spool_unwatch(s->spool, watch, s);
+    in_loop(s, give_last_acks);
+    net_loop_free(s->loop);
+    s->loop = NULL;
+    s->n_listeners = 0;
+}
+
+void src_spooled_drain(src_source *base) {
+    src_spooled *s = (src_spooled *)base;
+    end_listening(s);
+    base->splits[0]->stop = base->splits[0]->high = (int64_t)spool_durable(s->spool);
+}
+
 void src_spooled_close(src_source *base) {
     src_spooled *s = (src_spooled *)base;
-    if (s->loop) {
-        in_loop(s, take_no_more);
-        (void)!spool_wait(s->spool, s->last_ticket, CLOSE_WAIT_MS, NULL); /* nothing appends any more */
-        spool_unwatch(s->spool, watch, s);
-        in_loop(s, give_last_acks);
-        net_loop_free(s->loop);
-    }
+    end_listening(s);
     if (s->ended) s->ended(s);
     spooled_reading_free(s);
     spool_close(s->spool);
