@@ -15,7 +15,9 @@
 #include "base/msgpack.h"
 #include "source/spooled.h"
 
+#ifndef FWD_PIECE
 #define FWD_PIECE (512u << 10)    /* bytes of events that are appended at once */
+#endif
 #define FWD_MAX_CHUNK_ID 1024u    /* bytes of the option `chunk`; clients send 24 */
 #define FWD_MAX_WAITING 65536u    /* bytes of answers of one connection that wait for the disk; above it the connection is paused */
 #define FWD_DIGEST 128u           /* hexadecimal digits of SHA-512 */

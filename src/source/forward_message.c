@@ -221,16 +221,18 @@ static inline void one(fwd_walk *w, fwd_batch *b, bool skip) {
 
 bool fwd_gather(fwd_walk *w, fwd_batch *b, fz_sv tag, uint32_t *skip) {
     bool counted = w->mode != FWD_PACKED;
+    bool more = false;
     begin_run(b, tag);
     while (w->p < w->end && (!counted || w->left)) {
-        if (b->bytes.len >= FWD_PIECE) return true;
+        more = b->bytes.len >= FWD_PIECE;
+        if (more) break;
         bool pass = *skip > 0;
         one(w, b, pass);
         *skip -= pass;
         w->left--;
     }
     if (!b->runs[b->n_runs - 1].n) b->n_runs--; /* nothing came */
-    return false;
+    return more;
 }
 
 void fwd_put_ack(fz_buf *b, const fwd_message *m) {
