@@ -129,6 +129,15 @@ static fz_status write_commit(try_state *t, const cat_table *base, const job_lin
     return rc;
 }
 
+/* This very commit had landed, unseen, and was rolled back. Its files are not appended again: expiry of the snapshot that nobody descends from may delete what it added. Its
+ * rows are read again instead. */
+static comparison rolled_back(try_state *t, fz_error *err) {
+    t->ever_unknown = true; /* the table names its files */
+    fz_fail(err, FZ_CONFLICT, "commit.rolled-back", "table %s: commit %s had landed and was rolled back", t->s->text, t->p->commit_id);
+    fz_detail(err, "snapshot %" PRId64 " is no ancestor of the current one", t->append.snapshot_id);
+    return TABLE_ELSEWHERE;
+}
+
 /* One round: load, check, compare, commit. *done: the table has it. */
 static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
 #ifdef FRAZIL_TEST_BLIND /* nor is it seen that the table has this snapshot; manifests carry its id */
@@ -151,6 +160,7 @@ static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
         if (l.unproven && t->j->positions == POSITIONS_ADOPT) l.found = true;
         *how = compare(t->p, &l, err);
         t->by_other = *how == TABLE_HAS_IT && !l.commit_seen && l.whole;
+        if (*how == TABLE_AS_REMEMBERED && ice_metadata_snapshot(base->metadata, t->append.snapshot_id)) *how = rolled_back(t, err);
         if (*how == TABLE_AS_REMEMBERED) rc = fz_fault_status("commit.checked", err);
         if (rc == FZ_OK && *how == TABLE_AS_REMEMBERED) rc = write_commit(t, base, &l, err);
     }
