@@ -122,6 +122,16 @@ class Cell(Lake):
                 for f in _dataframe_to_data_files(tx.table_metadata, rows, t.io):
                     o.append_data_file(f)
 
+    def rollback(self):
+        """A stranger takes the newest snapshot back: its rows have to come again."""
+        t = self.strange()
+        t.manage_snapshots().rollback_to_snapshot(t.current_snapshot().parent_snapshot_id).commit()
+
+    def expire(self):
+        """A stranger's expiry leaves the newest snapshot only."""
+        t = self.strange()
+        t.maintenance.expire_snapshots().by_ids([s.snapshot_id for s in t.metadata.snapshots if s.snapshot_id != t.current_snapshot().snapshot_id]).commit()
+
     # ---- what must be ----
 
     def judge(self):
@@ -408,6 +418,8 @@ CELLS = [
     ("append", Spec(lambda c: foreign(c, c.append), ALL)),
     # Nessie lists the newest snapshot only: after a rewrite by a stranger nothing proves the positions, and the job refuses
     ("compaction", Spec(lambda c: foreign(c, c.compact), ALL.removesuffix(" nessie"), short=True)),
+    ("rollback", Spec(lambda c: (c.go(), foreign(c, c.rollback)), ALL.removesuffix(" nessie"))),
+    ("expiry", Spec(lambda c: (c.go(), foreign(c, c.expire)), ALL.removesuffix(" nessie"))),
     ("expired", Spec(expired, "glue s3tables")),
     ("expired", Spec(refused_token, "rest")),
     ("down", Spec(down, "sqlite postgres " + HTTP)),
