@@ -112,7 +112,7 @@ fz_status src_spooled_poll(src_source *base, uint32_t reader, int64_t timeout_ms
         if (rc != FZ_OK || !got) break; /* a failure comes again when this chunk has been taken */
         fill(s, c);
     }
-    if (c->chunk.n) {
+    if (c->chunk.to > c->chunk.from) {
         atomic_store(&s->at, c->chunk.to);
         *out = &c->chunk;
     } else chunk_release(&c->chunk);

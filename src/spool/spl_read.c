@@ -194,8 +194,14 @@ fz_status spool_next(spool_reader *r, int64_t timeout_ms, spool_view *out, bool 
         place p = {0};
         pthread_mutex_lock(&s->lock);
         bool there;
-        while (!(there = locate(r, &p)) && !over) wait_moved(s, &until, &over);
+        while (!(there = locate(r, &p)) && !over && r->last == r->want) wait_moved(s, &until, &over);
         pthread_mutex_unlock(&s->lock);
+        if (!there && r->last < r->want) {
+            *out = (spool_view){.from = r->last, .first = r->want};
+            count_lost(s, r->last, r->want);
+            r->last = r->want;
+            return *got = true, FZ_OK;
+        }
         if (!there) return FZ_OK;
         if (!r->cur) read_segment(r, &p);
     }
@@ -218,7 +224,7 @@ fz_status spool_last_before(spool *s, uint64_t before, spool_view *out, bool *go
             fz_status rc = spool_next(r, 0, &v, &more, err);
             if (rc != FZ_OK) return spool_reader_free(r), rc;
             if (!more) break;
-            if (v.first >= below) more = false;
+            if (!v.n || v.first >= below) more = false;
             else {
                 if (*got) spool_view_release(out);
                 *out = v;

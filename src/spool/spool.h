@@ -72,7 +72,7 @@ typedef struct spool_view {
     int64_t arrival_ms;
     void *hold;
 } spool_view;
-/* *got false: nothing durable within timeout_ms. */
+/* *got false: nothing durable within timeout_ms. A view of no records (n 0, hold NULL) says that [from, first) are lost or were never given, and that nothing has come behind them yet. */
 fz_status spool_next(spool_reader *r, int64_t timeout_ms, spool_view *out, bool *got, fz_error *err) FZ_MUST_USE;
 void spool_view_release(spool_view *v);
 void spool_view_share(const spool_view *v); /* one more reference: each is given back by a spool_view_release of a copy of v; any thread */
