@@ -158,6 +158,8 @@ static bool read_document(cursor *c) {
 /* ---- the text ---- */
 
 static int wrong(json_split *s, const uint8_t *where, const char *why) {
+    if (where == s->end) /* cut off: the last line that has something */
+        while (where > s->p && strchr(" \r\n\t", where[-1])) where--;
     s->where = where;
     s->why = why;
     return -1;

@@ -22,7 +22,7 @@ struct fixture {
     _Atomic int n_open, n_closed, n_paused, n_lines, n_eof, n_expired, n_calls;
     _Atomic int last_expiry;
     char last_eof[64], tls_name[64];
-    bool keep_at_eof, refuse;
+    _Atomic bool keep_at_eof, refuse;
 };
 
 static void *line_open(void *cx, net_conn *c) {
@@ -551,20 +551,27 @@ static void test_tls_files(void **state) {
 
 /* ---- datagrams ---- */
 
-typedef struct datagrams { net_loop *loop; net_listener *l; _Atomic int n; _Atomic size_t bytes; char last[128], peer[64]; } datagrams;
+typedef struct datagrams { net_loop *loop; net_listener *l; pthread_mutex_t lock; _Atomic int n; char last[128], peer[64]; } datagrams;
 static void on_datagram(void *cx, const uint8_t *p, size_t n, const char *peer) {
     datagrams *d = cx;
+    pthread_mutex_lock(&d->lock);
     snprintf(d->last, sizeof d->last, "%.*s", (int)(n < 100 ? n : 100), (const char *)p);
     snprintf(d->peer, sizeof d->peer, "%s", peer);
-    d->bytes += n;
+    pthread_mutex_unlock(&d->lock);
     d->n++;
+}
+static bool last_is(datagrams *d, const char *text) {
+    pthread_mutex_lock(&d->lock);
+    bool is = strcmp(d->last, text) == 0;
+    pthread_mutex_unlock(&d->lock);
+    return is;
 }
 static void pause_datagrams(void *cx) { net_datagrams_pause(((datagrams *)cx)->l, true); }
 static void resume_datagrams(void *cx) { net_datagrams_pause(((datagrams *)cx)->l, false); }
 
 static void test_datagrams(void **state) {
     (void)state;
-    datagrams d = {0};
+    datagrams d = {.lock = PTHREAD_MUTEX_INITIALIZER};
     assert_int_equal(net_loop_new("udp", &d.loop, &err), FZ_OK);
     net_listen_options o = {.address = "127.0.0.1:0", .max_message = 60000};
     assert_int_equal(net_listen_datagrams(d.loop, &o, on_datagram, &d, &d.l, &err), FZ_OK);
@@ -577,7 +584,7 @@ static void test_datagrams(void **state) {
     snprintf(want, sizeof want, "127.0.0.1:%u", ntohs(own.sin_port));
     send(fd, "one", 3, 0);
     WAIT_FOR(d.n == 1);
-    assert_string_equal(d.last, "one");
+    assert_true(last_is(&d, "one"));
     assert_string_equal(d.peer, want);
     send(fd, "", 0, 0);
     WAIT_FOR(d.n == 2);
@@ -596,14 +603,14 @@ static void test_datagrams(void **state) {
     net_loop_call(d.loop, resume_datagrams, &d);
     send(fd, "after", 5, 0);
     int64_t end = fz_mono_ns() + 10000000000ll;
-    while (strcmp(d.last, "after") && fz_mono_ns() < end) {
+    while (!last_is(&d, "after") && fz_mono_ns() < end) {
         send(fd, "after", 5, 0);
         sent++;
         usleep(2000);
     }
     usleep(50000);
     send(fd, "last", 4, 0);
-    WAIT_FOR(strcmp(d.last, "last") == 0);
+    WAIT_FOR(last_is(&d, "last"));
     uint64_t got = (uint64_t)d.n - 3;
     assert_true(net_listener_stats(d.l).refused > 0);
     assert_true(got + net_listener_stats(d.l).refused >= (uint64_t)sent + 1);
