@@ -30,6 +30,10 @@ static const char *const names[] = {
     "checkpoint.done",         /* everything of a checkpoint is over */
     "dead-letter.write",       /* before dead letters are made durable */
     "spill.write",             /* before a row group leaves memory */
+    "delivery.begin",          /* before the intent of a lot is written */
+    "delivery.intent",         /* it is durable, the object is not there */
+    "delivery.object",         /* the object is there, its done record is not */
+    "delivery.done",           /* the done record is there, old records are not removed */
     "spool.write",             /* before frames or a new segment are written */
     "spool.fsync",             /* before they are synced */
     "spool.durable",           /* they are durable, nobody has been told */

@@ -2,7 +2,7 @@
 #include "delivery/delivery_int.h"
 #include <stdio.h>
 
-static const dlv_ops *const connectors[] = {&dlv_blackhole_ops, &dlv_print_ops};
+static const dlv_ops *const connectors[] = {&dlv_firehose_s3_ops, &dlv_print_ops, &dlv_blackhole_ops};
 #define N_CONNECTORS (sizeof connectors / sizeof *connectors)
 
 static const dlv_ops *find(const char *name) {
@@ -18,12 +18,23 @@ const dlv_connector_info *dlv_connectors(void) {
     return v;
 }
 
+static const fz_option *option_of(const dlv_ops *ops, const char *key) {
+    const fz_option *o = fz_option_find(ops->options, key);
+    if (!o && ops->of_store) o = fz_option_find(fio_options(), key);
+    return o || !ops->of_store ? o : fz_option_find(aws_options(), key);
+}
+static const char *nearest(const dlv_ops *ops, const char *key) {
+    const char *name = fz_option_nearest(ops->options, key);
+    if (!name && ops->of_store) name = fz_option_nearest(fio_options(), key);
+    return name || !ops->of_store ? name : fz_option_nearest(aws_options(), key);
+}
+
 static fz_status check_one(const dlv_ops *ops, const fz_pair *p, const char *table, fz_error *err) {
     if (strcmp(p->key, "connector") == 0) return FZ_OK;
-    const fz_option *o = fz_option_find(ops->options, p->key);
+    const fz_option *o = option_of(ops, p->key);
     if (!o) {
         fz_fail(err, FZ_USER, "option.unknown", "table %s: connector '%s' has no option '%s'", table, ops->name, p->key);
-        const char *near = fz_option_nearest(ops->options, p->key);
+        const char *near = nearest(ops, p->key);
         if (near) (void)!fz_hint(err, "did you mean '%s'?", near);
         return fz_at(err, p->line, p->column);
     }

@@ -6,6 +6,7 @@
 typedef struct dlv_ops {
     const char *name, *doc;
     const fz_option *options;    /* ends with a NULL name; 'connector' is not in it */
+    bool of_store;               /* the options of stores (fio_options, aws_options) are its options too */
     fz_status (*check)(const fz_pair *o, size_t n, const col_schema *schema, fz_error *err); /* what the table of options cannot say; NULL: nothing */
     fz_status (*open)(dlv_delivery *d, fz_error *err);       /* options and context stand in d */
     void (*close)(dlv_delivery *d);
@@ -19,7 +20,7 @@ typedef struct dlv_ops {
     fz_status (*divert)(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err); /* NULL: cannot */
     void (*lot_free)(dlv_lot *lot);
 } dlv_ops;
-extern const dlv_ops dlv_blackhole_ops, dlv_print_ops;
+extern const dlv_ops dlv_blackhole_ops, dlv_firehose_s3_ops, dlv_print_ops;
 
 struct dlv_delivery {
     const dlv_ops *ops;

@@ -1,0 +1,129 @@
+/* Rows as JSON lines: one object a row, columns in the order of the schema, one LF at its end and nowhere else.
+ *
+ * Values are written as Flink's JSON format writes them, so that the lines can be read again by a table of the same columns: numbers and DECIMAL as numbers, DATE, TIME and TIMESTAMP as text,
+ * TIMESTAMP_LTZ in UTC with a "Z", bytes as base64, NaN and infinities as text. A column that is NULL is left out unless asked for (Firehose hands on what a producer wrote, and producers
+ * leave such fields out); inside ROWs NULLs stand.
+ *
+ * Invariants
+ *  1. A dictionary's entries are written once a call, however many rows use them.
+ */
+#include "delivery/archive_int.h"
+#include "exec/exec.h"
+
+typedef struct column { const char *head; size_t head_len; } column; /* "name": */
+struct arc_encoder { const col_schema *schema; column *columns; bool with_nulls, iso; };
+
+/* A column of one call: what col_at finds, or the entries of its dictionary as JSON. */
+typedef struct source { const col_vec *v; const uint32_t *idx; uint32_t *off; } source;
+struct arc_lines { const arc_encoder *e; source *src; fz_buf entries; };
+
+static void value(fz_buf *b, const col_vec *v, uint32_t row, bool iso);
+
+static void time_text(fz_buf *b, const col_vec *v, uint32_t row, bool iso) {
+    fz_buf_putc(b, '"');
+    size_t at = b->len;
+    ex_value_text(b, v, row, "UTC");
+    char *blank = iso ? memchr(b->data + at, ' ', b->len - at) : NULL;
+    if (blank) *blank = 'T';
+    fz_buf_puts(b, v->type->kind == COL_TIMESTAMP_LTZ ? "Z\"" : "\"");
+}
+
+static void list(fz_buf *b, const col_vec *v, uint32_t row, bool iso) {
+    bool map = v->type->kind == COL_MAP;
+    fz_buf_putc(b, map ? '{' : '[');
+    for (uint32_t k = v->off[row]; k < v->off[row + 1]; k++) {
+        if (k > v->off[row]) fz_buf_putc(b, ',');
+        if (map) {
+            fz_buf key = {0};
+            if (col_is_null(v->child[0], k)) fz_buf_puts(&key, "null");
+            else ex_value_text(&key, v->child[0], k, "UTC");
+            fz_buf_json(b, (const char *)key.data, key.len);
+            fz_buf_free(&key);
+            fz_buf_putc(b, ':');
+        }
+        value(b, v->child[map], k, iso);
+    }
+    fz_buf_putc(b, map ? '}' : ']');
+}
+
+static void value(fz_buf *b, const col_vec *vec, uint32_t row, bool iso) {
+    if (col_is_null(vec, row)) {
+        fz_buf_puts(b, "null");
+        return;
+    }
+    const col_vec *v = col_at(vec, &row);
+    switch (v->type->kind) {
+    case COL_CHAR: case COL_VARCHAR: {
+        fz_sv s = col_sv(v, row);
+        fz_buf_json(b, s.p, s.n);
+        return;
+    }
+    case COL_TIMESTAMP: case COL_TIMESTAMP_LTZ: time_text(b, v, row, iso); return;
+    case COL_DECIMAL: ex_value_text(b, v, row, "UTC"); return;
+    case COL_ARRAY: case COL_MAP: list(b, v, row, iso); return;
+    case COL_ROW:
+        fz_buf_putc(b, '{');
+        for (uint32_t k = 0; k < v->n_child; k++) {
+            if (k) fz_buf_putc(b, ',');
+            fz_buf_json(b, v->type->fields[k].name, strlen(v->type->fields[k].name));
+            fz_buf_putc(b, ':');
+            value(b, v->child[k], row, iso);
+        }
+        fz_buf_putc(b, '}');
+        return;
+    default: ex_value_json(b, v, row, "UTC");
+    }
+}
+
+arc_encoder *arc_encoder_new(fz_arena *a, const col_schema *schema, bool with_nulls, bool iso) {
+    arc_encoder *e = FZ_ANEW(a, arc_encoder);
+    *e = (arc_encoder){schema, FZ_ANEWN(a, column, schema->n + 1), with_nulls, iso};
+    fz_buf b = {0};
+    for (uint32_t c = 0; c < schema->n; c++) {
+        b.len = 0;
+        fz_buf_json(&b, schema->fields[c].name, strlen(schema->fields[c].name));
+        fz_buf_putc(&b, ':');
+        e->columns[c] = (column){fz_arena_strndup(a, (const char *)b.data, b.len), b.len};
+    }
+    fz_buf_free(&b);
+    return e;
+}
+
+arc_lines *arc_lines_begin(const arc_encoder *e, col_vec *const *cols, uint32_t n, fz_arena *scratch) {
+    arc_lines *l = FZ_ANEW(scratch, arc_lines);
+    l->e = e;
+    l->src = FZ_ANEWN(scratch, source, e->schema->n + 1);
+    for (uint32_t c = 0; c < e->schema->n; c++) {
+        source *s = &l->src[c];
+        s->v = cols[c];
+        if (!cols[c]->idx || cols[c]->dict->len > n) continue;
+        uint32_t len = cols[c]->dict->len;
+        s->idx = cols[c]->idx;
+        s->off = fz_arena_alloc(scratch, (len + 1) * sizeof *s->off);
+        for (uint32_t i = 0; i < len; i++) {
+            s->off[i] = (uint32_t)l->entries.len;
+            value(&l->entries, cols[c]->dict, i, e->iso);
+        }
+        s->off[len] = (uint32_t)l->entries.len;
+    }
+    return l;
+}
+
+void arc_lines_add(const arc_lines *l, uint32_t row, fz_buf *out) {
+    const arc_encoder *e = l->e;
+    bool any = false;
+    fz_buf_putc(out, '{');
+    for (uint32_t c = 0; c < e->schema->n; c++) {
+        const source *s = &l->src[c];
+        bool null = col_is_null(s->v, row);
+        if (null && !e->with_nulls) continue;
+        if (any) fz_buf_putc(out, ',');
+        any = true;
+        fz_buf_append(out, e->columns[c].head, e->columns[c].head_len);
+        if (!null && s->idx) fz_buf_append(out, l->entries.data + s->off[s->idx[row]], s->off[s->idx[row] + 1] - s->off[s->idx[row]]);
+        else value(out, s->v, row, e->iso);
+    }
+    fz_buf_append(out, "}\n", 2);
+}
+
+void arc_lines_end(arc_lines *l) { fz_buf_free(&l->entries); }
