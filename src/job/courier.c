@@ -93,6 +93,7 @@ static fz_status commit_lot(job_courier *c, const job_prepared *p, fz_error *err
     for (;;) {
         fz_status rc = divert ? dlv_divert(c->s->delivery, p->lot, p->ranges_text, p->state_text, &why, err) : dlv_commit(c->s->delivery, p->lot, p->ranges_text, p->state_text, err);
         if (rc == FZ_OK) return rc;
+        if (strcmp(err->code, "delivery.moved") == 0) return rc; /* another copy has these records: nothing to try, and nothing to give up */
         bool passing = job_passing(rc, err) == FZ_RETRY || rc == FZ_UNKNOWN || rc == FZ_CONFLICT;
         if (divert && strcmp(err->code, "delivery.no-error-path") == 0) {
             *err = why;
@@ -162,7 +163,8 @@ void job_courier_end(job_courier *c) {
     fz_free(c);
 }
 
-static bool is_behind(const job_courier *c) { return dlv_is_full(c->s->delivery); }
+/* The lot of an intent is cut when its ranges are complete, however large it is. */
+static bool is_behind(const job_courier *c) { return !c->s->replaying && dlv_is_full(c->s->delivery); }
 
 void job_courier_push(job_courier *c, col_batch *b, const dlv_rows *rows) {
     msg *m = FZ_ANEW(b->arena, msg);

@@ -75,29 +75,65 @@ void job_delivery_describe(job *j, job_prepared *p) {
     p->state_text = s->replayable ? state_text(j, s, p->arena) : NULL;
 }
 
-/* Splits that the intent does not name stand still until it is made good. */
+static fz_status unreadable_intent(const job_sink *s, fz_error *err) { return fz_fail(err, FZ_FATAL, "delivery.state", "delivery %s: the intent of an earlier run cannot be read", s->text); }
+
+/* One entry of an intent's ranges; false: it is none. */
+static bool range_at(const json_t *all, size_t at, job_range *r) {
+    const json_t *v = json_array_get(all, at);
+    const char *source = json_string_value(json_array_get(v, 0)), *topic = json_string_value(json_array_get(v, 1));
+    if (!source || !topic || !json_is_integer(json_array_get(v, 2)) || !json_is_integer(json_array_get(v, 3)) || !json_is_integer(json_array_get(v, 4))) return false;
+    *r = (job_range){.key = {source, topic, (int32_t)json_integer_value(json_array_get(v, 2))}, .from = json_integer_value(json_array_get(v, 3)), .to = json_integer_value(json_array_get(v, 4))};
+    return true;
+}
+
+static job_split_state *split_of(job *j, job_sink *s, const job_split_key *key) {
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++)
+            if (job_split_key_cmp(&s->splits[k][i].key, key) == 0) return &s->splits[k][i];
+    return NULL;
+}
+
+static void set_limits(job *j, job_sink *s, bool stand_still) {
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++) s->splits[k][i].limit = stand_still ? s->splits[k][i].next : INT64_MAX;
+}
+
+/* Splits that the intent does not name stand still until it is made good. Can one of its ranges not be read again, it is given up: the delivery sees that by the ranges of its next lot. */
 static fz_status take_intent(job *j, job_sink *s, const char *ranges, fz_error *err) {
     json_t *all = json_loads(ranges, 0, NULL);
-    if (!json_is_array(all)) {
-        json_decref(all);
-        return fz_fail(err, FZ_FATAL, "delivery.state", "delivery %s: the intent of an earlier run cannot be read", s->text);
+    bool readable = json_is_array(all), there = true;
+    set_limits(j, s, true);
+    for (size_t i = 0; readable && i < json_array_size(all); i++) {
+        job_range r;
+        if (!(readable = range_at(all, i, &r))) break;
+        job_split_state *st = split_of(j, s, &r.key);
+        there &= st && st->next == r.from;
+        if (st && st->next == r.from) st->limit = r.to;
     }
-    for (uint32_t k = 0; k < j->n_sources; k++)
-        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++) {
-            job_split_state *st = &s->splits[k][i];
-            st->limit = st->next;
-            size_t at;
-            json_t *r;
-            json_array_foreach(all, at, r) {
-                const char *source = json_string_value(json_array_get(r, 0)), *topic = json_string_value(json_array_get(r, 1));
-                if (!source || !topic || strcmp(source, st->key.source) != 0 || strcmp(topic, st->key.topic) != 0 || json_integer_value(json_array_get(r, 2)) != st->key.partition) continue;
-                if (json_integer_value(json_array_get(r, 3)) == st->next) st->limit = json_integer_value(json_array_get(r, 4));
-            }
-        }
     json_decref(all);
-    s->replaying = true;
-    fz_log(FZ_LOG_INFO, "delivery.intent", FZ_KV("delivery", "%s", s->text), FZ_KV("ranges", "%s", ranges), FZ_KV("reason", "%s", "an earlier run may have delivered them: they are delivered again under the same names"), NULL);
+    if (!readable) return unreadable_intent(s, err);
+    if (!there) set_limits(j, s, false);
+    s->replaying = there;
+    fz_log(there ? FZ_LOG_INFO : FZ_LOG_ERROR, "delivery.intent", FZ_KV("delivery", "%s", s->text), FZ_KV("ranges", "%s", ranges),
+           FZ_KV("reason", "%s", there ? "an earlier run may have delivered them: they are delivered again under the same names" : "an earlier run may have delivered them, and they cannot be read again: what is left of them may come twice"), NULL);
     return FZ_OK;
+}
+
+/* Where an intent begins is where a split stands that no commit has named yet. */
+static fz_status add_intent(job_sink *s, fz_arena *a, const char *ranges, job_marks *m, fz_error *err) {
+    json_t *all = json_loads(ranges, 0, NULL);
+    size_t n = json_array_size(all);
+    bool readable = json_is_array(all);
+    job_position *v = FZ_ANEWN(a, job_position, m->n_positions + n + 1);
+    if (m->n_positions) memcpy(v, m->positions, m->n_positions * sizeof *v);
+    m->positions = v;
+    for (size_t i = 0; readable && i < n; i++) {
+        job_range r;
+        if (!(readable = range_at(all, i, &r)) || job_position_find(v, m->n_positions, &r.key)) continue;
+        v[m->n_positions++] = (job_position){.key = {fz_arena_strdup(a, r.key.source), fz_arena_strdup(a, r.key.topic), r.key.partition}, .next = r.from};
+    }
+    json_decref(all);
+    return readable ? FZ_OK : unreadable_intent(s, err);
 }
 
 fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, const char **intent, fz_error *err) {
@@ -105,18 +141,17 @@ fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, co
     (void)j;
     *l = (job_lineage){.whole = true};
     FZ_TRY(dlv_load(s->delivery, a, &state, intent, &ignored, err));
-    if (!*state) return FZ_OK;
-    job_mirror m;
-    FZ_TRY(job_mirror_decode(a, state, &m, err));
+    if (!*state && !**intent) return FZ_OK;
+    job_mirror m = {0};
+    if (*state) FZ_TRY(job_mirror_decode(a, state, &m, err));
     l->found = true;
     l->marks = (job_marks){.pipeline = j->spec->name, .commit_id = "", .n_positions = m.n, .positions = m.positions};
-    return FZ_OK;
+    return **intent ? add_intent(s, a, *intent, &l->marks, err) : FZ_OK;
 }
 
 fz_status job_delivery_limits(job *j, job_sink *s, const char *intent, fz_error *err) {
     s->replaying = false;
-    for (uint32_t k = 0; k < j->n_sources; k++)
-        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++) s->splits[k][i].limit = INT64_MAX;
+    set_limits(j, s, false);
     return *intent ? take_intent(j, s, intent, err) : FZ_OK;
 }
 
