@@ -110,9 +110,9 @@ static fz_status decode_rows(fz_arena *a, json_t *root, take_row take, void *cx,
 }
 static size_t count_rows(json_t *root) {
     size_t n = 0;
-    const char *k;
+    const char *source, *topic; /* one each: the inner loop's ends as NULL, and would end the outer one after its first source */
     json_t *topics, *rows;
-    json_object_foreach(json_object_get(root, "s"), k, topics) json_object_foreach(topics, k, rows) n += json_array_size(rows);
+    json_object_foreach(json_object_get(root, "s"), source, topics) json_object_foreach(topics, topic, rows) n += json_array_size(rows);
     return n;
 }
 typedef struct taker { job_position *p; job_range *r; uint32_t n; } taker;

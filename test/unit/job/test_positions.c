@@ -39,6 +39,36 @@ static void round_trip(void **state) {
     fz_arena_free(a);
 }
 
+/* A table that was written from many logs (each spool that was lost leaves its position): what is decoded stays as it is while the arena is used on. */
+static void many_sources(void **state) {
+    (void)state;
+    enum { N = 50 };
+    fz_arena *a = fz_arena_new();
+    fz_error err;
+    job_position p[N];
+    job_range r[N];
+    for (int i = 0; i < N; i++) {
+        job_split_key key = {fz_arena_printf(a, "spool:%d", i), "http", 0};
+        p[i] = (job_position){.key = key, .next = i};
+        r[i] = (job_range){.key = key, .from = i, .to = i + 1, .read = 1, .added = 1, .paths = 1};
+    }
+    job_marks m = {"p", "id", 1, false, N, p, N, r}, back;
+    fz_pair pairs[6];
+    size_t n = job_marks_encode(a, &m, pairs);
+    bool found;
+    assert_int_equal(job_marks_decode(a, pairs, n, &back, &found, &err), FZ_OK);
+    memset(fz_arena_alloc(a, 4096), 0xc7, 4096);
+    assert_int_equal(back.n_positions, N);
+    assert_int_equal(back.n_ranges, N);
+    for (int i = 0; i < N; i++) {
+        const job_position *q = job_position_find(back.positions, N, &p[i].key);
+        assert_non_null(q);
+        assert_int_equal(q->next, i);
+        assert_string_equal(back.ranges[i].key.topic, "http");
+    }
+    fz_arena_free(a);
+}
+
 static void damaged_text_is_an_error(void **state) {
     (void)state;
     fz_arena *a = fz_arena_new();
@@ -60,6 +90,6 @@ static void damaged_text_is_an_error(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(damaged_text_is_an_error)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(many_sources), cmocka_unit_test(damaged_text_is_an_error)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
