@@ -218,10 +218,10 @@ static size_t look_for_head(http_conn *h, const uint8_t *p, size_t n) {
     size_t blank = 0;
     while (h->line == 0 && blank + 1 < n && p[blank] == '\r' && p[blank + 1] == '\n') blank += 2; /* RFC 9112, 2.2 */
     if (blank) return blank;
-    size_t end = http_head_end(p, n, &h->line);
+    size_t within = n < FZ_MAX_HTTP_HEAD ? n : FZ_MAX_HTTP_HEAD, end = http_head_end(p, within, &h->line);
     if (end == SIZE_MAX) refuse(h, 400, "a line does not end with CR LF");
-    else if (end > FZ_MAX_HTTP_HEAD || (!end && n > FZ_MAX_HTTP_HEAD)) {
-        bool line = memchr(p, '\n', n < FZ_MAX_HTTP_HEAD ? n : FZ_MAX_HTTP_HEAD) == NULL;
+    else if (!end && n >= FZ_MAX_HTTP_HEAD) {
+        bool line = memchr(p, '\n', within) == NULL;
         refuse(h, line ? 414 : 431, line ? "the request line is too long" : "the headers are too large");
     } else if (end) {
         h->line = 0;
