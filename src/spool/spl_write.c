@@ -81,9 +81,10 @@ static void close_segment(spool *s) {
     s->fd = s->direct_fd = -1;
 }
 static void open_direct(spool *s, uint64_t first) {
+    if (s->direct_fd >= 0 || s->no_direct) return;
     char *path = spl_path(s, first, ".seg");
-    if (!s->no_direct) s->direct_fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
-    if (s->direct_fd < 0) s->no_direct = true;
+    s->direct_fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+    s->no_direct = s->direct_fd < 0;
     fz_free(path);
 }
 static fz_status begin_segment(spool *s, fz_error *err) {
@@ -97,7 +98,6 @@ static fz_status begin_segment(spool *s, fz_error *err) {
     int fd;
     FZ_TRY(spl_seg_create(s, first, after, &g, &fd, err));
     s->fd = fd;
-    open_direct(s, first);
     pthread_mutex_lock(&s->lock);
     if (again) {
         s->seg_bytes -= last_seg(s)->size;
@@ -173,6 +173,7 @@ static fz_status store(spool *s, run *r, bool fresh, fz_error *err) {
     pthread_mutex_lock(&s->lock);
     spl_seg g = *last_seg(s);
     pthread_mutex_unlock(&s->lock);
+    if (r->bytes >= SPL_LARGE_RUN) open_direct(s, g.first);
     r->on_disk = stage(s, r, g.size, g.seed);
     fz_status rc = write_run(s, r->on_disk, g.size, err);
     bool room = rc != FZ_OK && strcmp(err->code, "spool.no-space") == 0;

@@ -262,6 +262,46 @@ static void test_shifted(void **state) {
     }
 }
 
+/* Large runs are filled up to a page and go past the page cache: cut and spoilt they are told apart like the others. */
+static void test_large_runs(void **state) {
+    (void)state;
+    spool *s = open_spool(NULL);
+    for (uint64_t at = 0; at < 50; at += 10) append(s, at, 10, 7000);
+    append(s, 50, 1, 3); /* a small one behind them */
+    append(s, 51, 10, 7000);
+    append(s, 61, 10, 7000);
+    bool direct = s->direct_fd >= 0;
+    spool_close(s);
+    char name[40];
+    seg_name(name, 0);
+    fz_buf b = {0}, inc = {0};
+    get_file(name, &b);
+    get_file("incarnation", &inc);
+    assert_int_equal(b.len % SPL_PAGE, 0);
+    uint64_t holes;
+    spool_stats st;
+    assert_int_equal(read_some(0, &holes, &st), 71);
+    assert_int_equal(holes + st.damaged_bytes, 0);
+    size_t last = b.len - frame_at(&b, b.len - 18 * SPL_PAGE); /* the last run has 18 pages */
+    for (size_t len = last; len < b.len; len += SPL_PAGE) {
+        fresh_dir();
+        put_file("incarnation", inc.data, inc.len);
+        put_file(name, b.data, len);
+        assert_int_equal(read_some(0, &holes, &st), 61);
+        assert_int_equal(holes, len == last ? 0 : SPL_LEAP);
+        assert_int_equal(st.damaged_bytes, 0);
+    }
+    fresh_dir();
+    put_file("incarnation", inc.data, inc.len);
+    memset(b.data + 3 * SPL_PAGE, 0, 2 * SPL_PAGE); /* two pages in the first run were lost */
+    put_file(name, b.data, b.len);
+    assert_int_equal(read_some(0, &holes, &st), 61);
+    assert_int_equal(st.lost_records, 10);
+    print_message("past the page cache: %s\n", direct ? "yes" : "no");
+    fz_buf_free(&b);
+    fz_buf_free(&inc);
+}
+
 static void test_incarnation(void **state) {
     (void)state;
     char first[37], other[37];
@@ -383,7 +423,7 @@ static void test_superseded(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, spool_setup, spool_teardown)
-    const struct CMUnitTest tests[] = {T(test_torn_tail), T(test_flip_last), T(test_flip_middle), T(test_three_segments), T(test_forged), T(test_shifted), T(test_incarnation),
+    const struct CMUnitTest tests[] = {T(test_torn_tail), T(test_flip_last), T(test_flip_middle), T(test_three_segments), T(test_forged), T(test_shifted), T(test_large_runs), T(test_incarnation),
                                        T(test_newer_version), T(test_rests), T(test_superseded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
