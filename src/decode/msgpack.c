@@ -198,7 +198,8 @@ static bool put_value(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t
 /* ---- the record ---- */
 
 static inline bool hint_fits(const mpd_hint *h, const uint8_t *p, const uint8_t *end) {
-    if (end - p < (ptrdiff_t)MPD_HINT_BYTES || !h->len) return false;
+    if (!h->len) return false;
+    if (end - p < (ptrdiff_t)MPD_HINT_BYTES) return end - p >= (ptrdiff_t)h->len && memcmp(p, h->text, h->len) == 0;
     for (uint32_t i = 0; i < h->len; i += 8) {
         uint64_t a, b, m;
         memcpy(&a, p + i, 8);

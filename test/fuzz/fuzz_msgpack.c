@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "fuzz_msgpack.c:%d: %s\n", __LINE__, #x), abort()))
-enum { MAX_RECORDS = 64 };
+enum { MAX_RECORDS = 12 };
 
 static fz_arena *types;
 static col_schema schemas[4];
