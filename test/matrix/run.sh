@@ -54,5 +54,6 @@ echo "-- the matrix"
 matrix --outage "${FRAZIL_MATRIX_OUTAGE:-60}" ${FRAZIL_MATRIX_READERS:+--readers "$FRAZIL_MATRIX_READERS"} "$@" || failed=1
 [ $# = 0 ] || [ "$1" = --short ] || exit $failed
 echo "-- the same without the comparison of positions"
+[ $# = 0 ] || set -- --short lost own-conflict
 FRAZIL_BIN=$FRAZIL_BLIND_BIN matrix --outage 5 --blind "$@" || failed=1
 exit $failed
