@@ -79,10 +79,10 @@ static void script_step(doctor *d) {
     const ops_plan *p = d->plan;
     doc_step *s = doc_begin(d, "doctor.script", NULL);
     doc_asked(d, s, "parse and bind %u statements", p->n_statements);
-    doc_ok(d, s, "%u catalog%s, %u source table%s, %u INSERT%s", p->n_catalogs, p->n_catalogs == 1 ? "" : "s", p->n_sources, p->n_sources == 1 ? "" : "s", p->n_inserts,
-           p->n_inserts == 1 ? "" : "s");
+    uint32_t n = p->n_inserts + p->n_deliveries;
+    doc_ok(d, s, "%u catalog%s, %u source table%s, %u INSERT%s", p->n_catalogs, p->n_catalogs == 1 ? "" : "s", p->n_sources, p->n_sources == 1 ? "" : "s", n, n == 1 ? "" : "s");
     for (uint32_t i = 0; i < p->n_notes; i++) doc_ok(d, s, "%s", p->notes[i]);
-    if (p->n_inserts == 0) {
+    if (n == 0) {
         doc_warn(d, s, "the script has no INSERT: there is no job that could run");
         doc_advise(d, s, "give the script that holds the INSERT statements");
     }

@@ -70,6 +70,7 @@ typedef struct ops_plan {
     ops_need_source *sources;
     const char **notes;          /* "would be created", "is not executed" */
     uint32_t n_statements;       /* that the script holds */
+    uint32_t n_deliveries;       /* INSERTs into targets that are no tables of a catalog: only their sources are looked at */
     /* Binds an INSERT against the table as it is. The plan lives in a; sql is filled with what goes with it. */
     fz_status (*bind)(void *cx, const ops_need_insert *in, const cat_table *target, fz_arena *a, sql_plan **out, sql_settings *sql, fz_error *err);
     /* Says what a table that an INSERT reads looks like, before bind. */

@@ -55,7 +55,8 @@ static void put_step(const doctor *d, const doc_step *s, unsigned width, fz_buf 
     const char *answer = answer_of(d, s);
     size_t n = strcspn(answer, "\n");
     bool long_form = s->status == OPS_STEP_WARN || s->status == OPS_STEP_FAIL;
-    fz_buf_printf(b, "%-9s%-*s", names[s->status], (int)width, s->code);
+    bool more = *s->subject || (!long_form && n);
+    fz_buf_printf(b, "%-9s%-*s", names[s->status], more ? (int)width : 0, s->code);
     if (*s->subject) fz_buf_printf(b, "  %s", s->subject);
     if (!long_form && n) fz_buf_printf(b, "%s%.*s", *s->subject ? ": " : "  ", (int)n, answer);
     fz_buf_putc(b, '\n');

@@ -285,6 +285,7 @@ static fz_status run_insert(ses_dry *d, const sql_stmt *st, const conf *settings
         const sql_table *target;
         FZ_TRY(ses_bind_insert(s, st, &plan, &target, err));
         collect(d, plan);
+        d->plan.n_deliveries++;
         note(d, "INSERT INTO %s: its sources are looked at, its target is none of a catalog's tables", ses_path_text(d->a, &p));
         return FZ_OK;
     }
