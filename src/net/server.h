@@ -22,7 +22,7 @@ void net_loop_after(net_loop *l, int64_t ms, void (*fn)(void *cx), void *cx); /*
 
 typedef struct net_listen_options {
     const char *address;          /* "127.0.0.1:24224", "[::1]:514", "0.0.0.0:4318", "host:0" (any free port) */
-    const char *tls_cert, *tls_key, *tls_ca; /* PEM files; cert NULL: plain; ca not NULL: client certificates are demanded */
+    const char *tls_cert, *tls_key, *tls_ca; /* PEM files, read again when they have changed; cert NULL: plain; ca not NULL: client certificates are demanded */
     uint32_t max_connections;     /* 0: 1024 */
     size_t max_message;           /* bytes of one message (HTTP: body after decompression is the caller's); 0: 16 MiB */
     size_t max_buffered;          /* bytes over all connections that wait to be worked off; above it nothing is read but one message at a time; 0: 32 MiB */
@@ -53,6 +53,8 @@ typedef struct net_proto {
     void (*close)(void *state);                           /* always last */
     /* A last word before a connection is closed for its time; NULL: it is just closed. What it writes is sent, then the connection is ended. */
     void (*expired)(void *state, net_expiry why);
+    /* Once, when the listener has been stopped: a word to peers that would keep the connection (HTTP/2's GOAWAY). NULL: nothing is said. */
+    void (*stopping)(void *state);
 } net_proto;
 /* alpn: "h2" for gRPC over TLS, NULL: none. Any thread, before traffic. USER "listen.in-use", "listen.address", "listen.tls"; FATAL else. */
 fz_status net_listen_stream(net_loop *l, const net_listen_options *o, const char *alpn, const net_proto *p, void *cx, net_listener **out, fz_error *err) FZ_MUST_USE;

@@ -273,6 +273,7 @@ static void tell_tls_failure(net_conn *c) {
 static bool handshake(net_conn *c) {
     if (!c->l->ssl) return open_proto(c);
     if (!c->ssl) {
+        net_tls_renew(c->l);
         c->ssl = SSL_new(c->l->ssl);
         if (!c->ssl || SSL_set_fd(c->ssl, c->fd) != 1) return false;
     }
@@ -367,7 +368,11 @@ static bool busy(const net_conn *c) { return c->partial || c->paused || c->held 
 static bool pump_open(net_conn *c, bool readable) {
     if (c->resumed && in_left(c) && !c->paused && !deliver(c, c->in.data + c->in_at, in_left(c), false)) return false;
     if ((readable || (c->ssl && SSL_has_pending(c->ssl))) && !read_some(c)) return false;
-    if (c->l->stopped && c->phase == CONN_OPEN && !busy(c)) net_conn_end(c);
+    if (c->l->stopped && c->phase == CONN_OPEN) {
+        if (!c->told && c->l->proto.stopping) c->l->proto.stopping(c->state);
+        c->told = true;
+        if (!busy(c)) net_conn_end(c);
+    }
     return true;
 }
 

@@ -53,6 +53,7 @@ struct net_loop {
     uint8_t *scratch;
 };
 
+typedef struct net_tls_files net_tls_files; /* where a context came from */
 typedef enum { NET_STREAM, NET_DATAGRAMS, NET_HTTP } net_kind;
 
 struct net_listener {
@@ -65,7 +66,7 @@ struct net_listener {
     net_proto proto;
     void *cx;
     SSL_CTX *ssl;
-    const char *alpn;
+    net_tls_files *tls_files;
     char address[NET_ADDRESS];
     net_conn *conns;
     net_conn *favoured;
@@ -105,6 +106,7 @@ struct net_conn {
     bool begun;           /* the protocol says that a message has begun */
     bool partial;         /* a message has begun, by either sign */
     bool queued, read_armed, write_armed, eof, read_wants_write, refusing;
+    bool told;            /* that the listener has been stopped */
     char peer[NET_ADDRESS];
     char *tls_name;
 };
@@ -125,6 +127,10 @@ void net_address_text(const struct sockaddr_storage *a, char out[NET_ADDRESS]);
 
 /* USER "listen.tls" names the file. */
 fz_status net_server_tls(const net_listen_options *o, const char *alpn, SSL_CTX **out, fz_error *err) FZ_MUST_USE;
+net_tls_files *net_tls_files_new(const net_listen_options *o, const char *alpn); /* alpn: not copied */
+void net_tls_files_free(net_tls_files *f);       /* NULL is allowed */
+bool net_tls_files_changed(net_tls_files *f);    /* since it was last asked */
+void net_tls_renew(net_listener *l);             /* loop: takes changed files into use */
 char *net_tls_peer_name(SSL *ssl); /* heap, or NULL */
 
 void net_options_fill(net_listen_options *out, const net_listen_options *in);
