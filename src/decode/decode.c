@@ -2,7 +2,7 @@
 #include "decode/decode_int.h"
 #include <stdatomic.h>
 
-#define ONLY "available formats: 'json', 'msgpack' and 'raw'"
+#define ONLY "available formats: 'json', 'msgpack', 'otlp', 'raw' and 'syslog'"
 static const fz_option no_options[] = {{.name = NULL}};
 #define REFUSED(n, why_) {.name = (n), .options = no_options, .refused = (why_)}
 
@@ -19,7 +19,7 @@ static const dec_format canal = REFUSED("canal-json", CDC);
 static const dec_format maxwell = REFUSED("maxwell-json", CDC);
 static const dec_format ogg = REFUSED("ogg-json", CDC);
 
-static const dec_format *const formats[] = {&dec_json, &dec_msgpack, &dec_raw,  &csv,      &avro,          &avro_confluent, &parquet, &orc,
+static const dec_format *const formats[] = {&dec_json, &dec_msgpack, &dec_otlp, &dec_raw, &dec_syslog, &csv,      &avro,          &avro_confluent, &parquet, &orc,
                                             &protobuf, &debezium, &debezium_avro, &canal,          &maxwell, &ogg};
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
@@ -27,7 +27,9 @@ const dec_format_info *dec_formats(void) {
     static const dec_format_info infos[] = {
         {"json", dec_json_options, "JSON documents, one a record, read as Flink's 'json' format reads them."},
         {"msgpack", dec_msgpack_options, "MessagePack maps, one a record: what the forward connector takes in. Keys become the columns of the same name."},
+        {"otlp", dec_otlp_options, "LogRecords of OpenTelemetry (protobuf), one a record: what the otlp connector takes in. Columns have the names of the log data model in snake_case; other names are attributes."},
         {"raw", dec_raw_options, "The whole record as the value of the table's only physical column."},
+        {"syslog", dec_syslog_options, "Messages of syslog (RFC 5424, RFC 3164), one a record. Columns: priority, facility, severity, version, facility_text, severity_text, timestamp, hostname (host), app_name (program), procid (pid), msgid, structured_data, message (msg), raw, format. What cannot be read is the row's message."},
         {NULL, NULL, NULL},
     };
     return infos;

@@ -29,8 +29,8 @@ struct dec_decoder {
     bool key;
 };
 
-extern const dec_format dec_json, dec_raw, dec_msgpack;
-extern const fz_option dec_json_options[], dec_raw_options[], dec_msgpack_options[];
+extern const dec_format dec_json, dec_raw, dec_msgpack, dec_otlp, dec_syslog;
+extern const fz_option dec_json_options[], dec_raw_options[], dec_msgpack_options[], dec_otlp_options[], dec_syslog_options[];
 
 /* Value of the option "name" (with its prefix) or its default; looks for "key." or "value." before it too. */
 const char *dec_option(const dec_open *o, const fz_option *table, const char *name);

@@ -8,7 +8,8 @@
  */
 #include "source/source_int.h"
 
-static const src_ops *const CONNECTORS[] = {&src_kafka_ops, &src_filesystem_ops, &src_datagen_ops, &src_otel_demo_ops, &src_forward_ops, &src_http_ops};
+static const src_ops *const CONNECTORS[] = {&src_kafka_ops, &src_filesystem_ops, &src_datagen_ops, &src_otel_demo_ops, &src_forward_ops, &src_otlp_ops, &src_http_ops,
+                                             &src_syslog_ops, &src_firehose_ops};
 enum { N_CONNECTORS = (int)(sizeof CONNECTORS / sizeof *CONNECTORS), MAX_TEST_CONNECTORS = 4 };
 
 typedef struct test_connector { const char *name; const src_ops *ops; } test_connector;

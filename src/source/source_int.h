@@ -67,5 +67,8 @@ extern const src_ops src_filesystem_ops; /* file.c */
 extern const src_ops src_datagen_ops;    /* datagen.c */
 extern const src_ops src_otel_demo_ops;
 extern const src_ops src_forward_ops;    /* forward.c */
+extern const src_ops src_otlp_ops;       /* otlp.c */
 extern const src_ops src_http_ops;       /* http_in.c */
+extern const src_ops src_syslog_ops;     /* syslog.c */
+extern const src_ops src_firehose_ops;   /* firehose.c */
 #endif

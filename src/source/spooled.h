@@ -42,6 +42,7 @@ typedef struct src_spooled {
     spool *spool;      /* NULL when the source is only looked at */
     net_loop *loop;    /* the same */
     void (*ended)(struct src_spooled *s); /* set by the connector, may be NULL: frees what else it holds, when loop and connections are gone */
+    void (*room)(struct src_spooled *s);  /* the same; loop: called when there may be room again, before held connections go on */
     net_listener *listeners[SRC_MAX_LISTENERS];
     bool datagrams[SRC_MAX_LISTENERS];
     uint32_t n_listeners;
@@ -64,16 +65,19 @@ typedef struct src_spooled {
 /* ---- options that all listening connectors have ---- */
 #define SRC_SPOOL_OPTIONS \
     {.name = "spool.max-size", .type = FZ_OPT_SIZE, .dflt = "1 gb", .doc = "Most bytes of received records that wait on disk, in spool/ of 'frazil.state.dir', until they are committed. When it is full senders have to wait."}
-#define SRC_LISTEN_OPTIONS \
-    {.name = "listen", .type = FZ_OPT_STRING, .doc = "Address and port to listen on: '127.0.0.1:PORT', '[::1]:PORT', '0.0.0.0:PORT'. Required."}, \
+#define SRC_LISTEN_ADDRESS \
+    {.name = "listen", .type = FZ_OPT_STRING, .doc = "Address and port to listen on: '127.0.0.1:PORT', '[::1]:PORT', '0.0.0.0:PORT'. Required."}
+#define SRC_CONNECTION_OPTIONS \
     {.name = "allow-unauthenticated", .type = FZ_OPT_BOOL, .dflt = "false", .doc = "Whether anybody who reaches the address may send, when it is not a loopback address and nothing authenticates senders."}, \
     {.name = "tls.cert", .type = FZ_OPT_STRING, .doc = "PEM file with the server's certificate chain: connections are then TLS."}, \
     {.name = "tls.key", .type = FZ_OPT_STRING, .doc = "PEM file with the key of 'tls.cert'."}, \
     {.name = "tls.ca", .type = FZ_OPT_STRING, .doc = "PEM file with the authorities that clients' certificates must come from: clients without one are turned away."}, \
     {.name = "max-connections", .type = FZ_OPT_INT, .dflt = "1024", .doc = "Most connections at a time; further ones are closed at once, over HTTP answered 503."}, \
     {.name = "max-message-size", .type = FZ_OPT_SIZE, .dflt = "16 mb", .doc = "Largest message, compressed as it comes and unpacked. A larger one is refused."}, \
-    {.name = "message-timeout", .type = FZ_OPT_DURATION, .dflt = "30 s", .doc = "Time within which a message that has begun must be there whole."}, \
-    {.name = "idle-timeout", .type = FZ_OPT_DURATION, .dflt = "5 min", .doc = "Time without a message after which a connection is closed."}
+    {.name = "message-timeout", .type = FZ_OPT_DURATION, .dflt = "30 s", .doc = "Time within which a message that has begun must be there whole."}
+#define SRC_LISTEN_LIMITS \
+    SRC_CONNECTION_OPTIONS, {.name = "idle-timeout", .type = FZ_OPT_DURATION, .dflt = "5 min", .doc = "Time without a message after which a connection is closed."}
+#define SRC_LISTEN_OPTIONS SRC_LISTEN_ADDRESS, SRC_LISTEN_LIMITS
 /* Reads them. listen: name of the option with the address. authenticated: the connector's own options authenticate senders ('tls.ca' does as well). The strings are those of options.
  * USER: an option is missing, out of range, or an open address without anything that authenticates (net_listen_check). Also for ops.check, with s NULL. */
 fz_status src_listen_options(const src_spooled *s, const fz_pair *options, size_t n, const char *listen, bool authenticated, net_listen_options *out, fz_error *err) FZ_MUST_USE;
