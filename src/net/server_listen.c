@@ -104,6 +104,7 @@ fz_status net_listener_make(net_loop *loop, net_kind kind, const net_listen_opti
     l->kind = kind;
     l->fd = -1;
     net_options_fill(&l->o, o);
+    if (o->tls_cert) l->tls_files = net_tls_files_new(o, alpn); /* first: what is written meanwhile is a change */
     fz_status rc = o->tls_cert ? net_server_tls(o, alpn, &l->ssl, err) : FZ_OK;
     if (rc == FZ_OK) rc = net_address_bind(o->address, kind == NET_DATAGRAMS ? SOCK_DGRAM : SOCK_STREAM, &l->fd, l->address, err);
     if (rc != FZ_OK) {
@@ -152,6 +153,7 @@ void net_listener_free(net_listener *l) {
     if (l->retry) event_free(l->retry);
     if (l->fd >= 0) close(l->fd);
     SSL_CTX_free(l->ssl);
+    net_tls_files_free(l->tls_files);
     fz_free(l);
 }
 

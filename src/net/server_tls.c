@@ -1,7 +1,21 @@
-/* TLS of the servers: contexts made from PEM files, and who is at the other end. TLS 1.2 and 1.3; no renegotiation. */
+/* TLS of the servers: contexts made from PEM files, and who is at the other end. TLS 1.2 and 1.3; no renegotiation.
+ *
+ * A certificate that is renewed counts from the next connection on: the files are looked at when one comes, once a second at most. Files that cannot be read or do not belong together
+ * (one of them has been written, the other not yet) leave the old ones in use.
+ */
 #include "net/server_int.h"
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
+
+enum { LOOK_MS = 1000 };
+struct net_tls_files {
+    char *path[3]; /* certificate, key, authorities; NULL: none */
+    struct { struct timespec changed; off_t size; ino_t inode; } seen[3];
+    const char *alpn;
+    int64_t looked_ms;
+    fz_log_limit log_limit;
+};
 
 static fz_status fail(fz_error *err, const char *what, const char *file) {
     char text[256] = "";
@@ -67,4 +81,49 @@ char *net_tls_peer_name(SSL *ssl) {
     char *out = n > 0 && !memchr(text, 0, (size_t)n) ? fz_strndup((char *)text, (size_t)n) : NULL;
     OPENSSL_free(text);
     return out;
+}
+
+net_tls_files *net_tls_files_new(const net_listen_options *o, const char *alpn) {
+    net_tls_files *f = FZ_NEW(net_tls_files);
+    const char *path[3] = {o->tls_cert, o->tls_key, o->tls_ca};
+    for (int i = 0; i < 3; i++) f->path[i] = path[i] ? fz_strdup(path[i]) : NULL;
+    f->alpn = alpn;
+    (void)net_tls_files_changed(f);
+    return f;
+}
+void net_tls_files_free(net_tls_files *f) {
+    if (!f) return;
+    for (int i = 0; i < 3; i++) fz_free(f->path[i]);
+    fz_free(f);
+}
+
+bool net_tls_files_changed(net_tls_files *f) {
+    bool changed = false;
+    for (int i = 0; i < 3; i++) {
+        struct stat st;
+        if (!f->path[i] || stat(f->path[i], &st) != 0) continue;
+        changed |= st.st_size != f->seen[i].size || st.st_ino != f->seen[i].inode || st.st_mtim.tv_sec != f->seen[i].changed.tv_sec || st.st_mtim.tv_nsec != f->seen[i].changed.tv_nsec;
+        f->seen[i].size = st.st_size;
+        f->seen[i].inode = st.st_ino;
+        f->seen[i].changed = st.st_mtim;
+    }
+    return changed;
+}
+
+void net_tls_renew(net_listener *l) {
+    net_tls_files *f = l->tls_files;
+    int64_t now = net_now_ms();
+    if (now - f->looked_ms < LOOK_MS) return;
+    f->looked_ms = now;
+    if (!net_tls_files_changed(f)) return;
+    SSL_CTX *fresh;
+    fz_error err;
+    uint64_t suppressed;
+    fz_status st = net_server_tls(&(net_listen_options){.tls_cert = f->path[0], .tls_key = f->path[1], .tls_ca = f->path[2]}, f->alpn, &fresh, &err);
+    if (st == FZ_OK) {
+        SSL_CTX_free(l->ssl);
+        l->ssl = fresh;
+        fz_log(FZ_LOG_INFO, "listen.certificate-renewed", FZ_KV("address", "%s", l->address), FZ_KV("file", "%s", f->path[0]), NULL);
+    } else if (fz_log_allowed(&f->log_limit, 3, 60000, &suppressed)) fz_log_error(FZ_LOG_WARN, "listen.certificate-kept", &err);
+    if (st != FZ_OK) memset(f->seen, 0, sizeof f->seen); /* to be looked at again */
 }

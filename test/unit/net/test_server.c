@@ -511,7 +511,7 @@ static void test_alpn(void **state) {
 static void test_stalled_handshake(void **state) {
     (void)state;
     net_listen_options o = tls(NULL);
-    o.handshake_timeout_ms = 300;
+    o.handshake_timeout_ms = 2500;
     fixture *f = up(o);
     client stalled[8], c;
     for (int i = 0; i < 8; i++) {
@@ -530,6 +530,54 @@ static void test_stalled_handshake(void **state) {
     assert_int_equal(net_listener_stats(f->l).timed_out, 8);
     client_close(&c);
     down(f);
+}
+
+/* A certificate that is renewed while the server runs; a half-written one changes nothing. */
+static void peer_name(const client *c, char out[64]) {
+    X509 *x = SSL_get1_peer_certificate(c->ssl);
+    X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, out, 64);
+    X509_free(x);
+}
+static void copy_file(const char *from, const char *to) {
+    char text[4096];
+    FILE *f = fopen(from, "r"), *t = fopen(to, "w");
+    size_t n = fread(text, 1, sizeof text, f);
+    assert_int_equal(fwrite(text, 1, n, t), n);
+    fclose(f);
+    fclose(t);
+}
+static void test_renewed(void **state) {
+    (void)state;
+    made_cert renewed = cert_make(dir, "renewed", &authority);
+    char pem[160], key[160], name[64];
+    snprintf(pem, sizeof pem, "%s/used.pem", dir);
+    snprintf(key, sizeof key, "%s/used.key", dir);
+    copy_file(server_cert.pem, pem);
+    copy_file(server_cert.key_file, key);
+    fixture *f = up((net_listen_options){.tls_cert = pem, .tls_key = key});
+    client old = client_open(f->l), c;
+    assert_true(client_tls(&old, NULL, NULL, NULL));
+    copy_file(renewed.pem, pem); /* the key is still the old one */
+    usleep(1100000);
+    c = client_open(f->l);
+    assert_true(client_tls(&c, NULL, NULL, NULL));
+    peer_name(&c, name);
+    assert_string_equal(name, "server");
+    client_close(&c);
+    copy_file(renewed.key_file, key);
+    usleep(1100000);
+    c = client_open(f->l);
+    assert_true(client_tls(&c, NULL, NULL, NULL));
+    peer_name(&c, name);
+    assert_string_equal(name, "renewed");
+    client_send(&old, "still there\n");
+    client_expect(&old, "still there\n");
+    client_close(&c);
+    client_close(&old);
+    down(f);
+    remove(pem);
+    remove(key);
+    cert_free(&renewed);
 }
 
 static void test_tls_files(void **state) {
@@ -641,6 +689,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines), cmocka_unit_test(test_eof), cmocka_unit_test(test_pause), cmocka_unit_test(test_too_large), cmocka_unit_test(test_times), cmocka_unit_test(test_unread),
         cmocka_unit_test(test_many), cmocka_unit_test(test_no_descriptors), cmocka_unit_test(test_calls), cmocka_unit_test(test_addresses), cmocka_unit_test(test_tls),
-        cmocka_unit_test(test_client_certificates), cmocka_unit_test(test_alpn), cmocka_unit_test(test_stalled_handshake), cmocka_unit_test(test_tls_files), cmocka_unit_test(test_datagrams)};
+        cmocka_unit_test(test_client_certificates), cmocka_unit_test(test_alpn), cmocka_unit_test(test_stalled_handshake), cmocka_unit_test(test_renewed), cmocka_unit_test(test_tls_files), cmocka_unit_test(test_datagrams)};
     return cmocka_run_group_tests(tests, make_all, drop_all);
 }
