@@ -47,6 +47,14 @@ static fz_status to_buf(void *cx, const void *p, size_t n, fz_error *err) {
 }
 static fz_status to_writer(void *cx, const void *p, size_t n, fz_error *err) { return fio_writer_append(cx, p, n, err); }
 
+/* A bucket, a key of KMS or a directory that is missing may come, as a permission may: retry.duration is the time for it. */
+static fz_status may_come(fz_status rc, fz_error *err) {
+    static const char *const codes[] = {"file.no-bucket", "file.not-found", "file.kms"};
+    for (size_t i = 0; rc == FZ_USER && i < sizeof codes / sizeof *codes; i++)
+        if (strcmp(err->code, codes[i]) == 0) return err->cls = FZ_RETRY;
+    return rc;
+}
+
 static fz_status put_object(archive *x, archive_lot *l, const char *location, fz_error *err) {
     l->tried = true;
     l->attempts++;
@@ -65,7 +73,7 @@ static fz_status put_object(archive *x, archive_lot *l, const char *location, fz
         else if (rc == FZ_OK) rc = fio_writer_finish(w, &size, err);
     }
     l->last_attempt_ms = fz_now_ms();
-    return rc == FZ_OK ? fz_fault_status("delivery.object", err) : rc;
+    return rc == FZ_OK ? fz_fault_status("delivery.object", err) : may_come(rc, err);
 }
 
 /* Is the object there, whole? Only a clear yes counts. */

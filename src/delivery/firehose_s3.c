@@ -19,7 +19,7 @@ static const fz_option options[] = {
     USED("error.path", STRING, NULL,
          "Where rows go that are given up: a location, or a prefix in the bucket of 'path'. With expressions it must have !{firehose:error-output-type} (here: s3-failed); without any, "
          "!{firehose:error-output-type}/!{timestamp:yyyy/MM/dd/HH/} is appended. Objects there hold JSON lines with attemptsMade, arrivalTimestamp, errorCode, errorMessage, attemptEndingTimestamp, rawData (the row's JSON in base64) "
-         "and table. Unless set, rows that cannot be delivered stop the job."),
+         "and table. Unless set, no row is given up: the job tries on and on, and stops where that has no hope."),
     USED("buffer.size", SIZE, "5MiB", "An object is written when its rows have so many bytes before compression. While a backlog is read, or the store is slow, objects can be larger."),
     USED("buffer.interval", DURATION, "300s", "An object is written at the first checkpoint after its first row has waited so long."),
     USED("compression", STRING, "GZIP", "GZIP, UNCOMPRESSED, or ZSTD (not one of Firehose's)."),
