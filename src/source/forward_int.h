@@ -38,7 +38,7 @@ typedef struct fwd_message {
 /* p, n: one whole value (mp_scan_more). DATA "forward.message": it is no message of the protocol; "forward.coding". */
 fz_status fwd_parse(const uint8_t *p, size_t n, fwd_message *out, fz_error *err) FZ_MUST_USE;
 
-/* Nanoseconds of a time at *p, which moves past it: integer, float, EventTime, [time, metadata]. false: it is none, or out of range; *p is past it all the same unless it is cut off. */
+/* Nanoseconds of a time at *p, which moves past it: integer, float, EventTime, [time, metadata]; nil: 0. false: it is none, or out of range; *p is past it all the same unless it is cut off. */
 bool fwd_time(const uint8_t **p, const uint8_t *end, int64_t *ns);
 
 /* Events gathered for one append: records one after the other, in runs of one tag. */

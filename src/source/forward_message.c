@@ -4,7 +4,7 @@
  *   [tag, [[time, record], ...], option?]      Forward
  *   [tag, bin or str of entries, option?]      PackedForward; compressed: "gzip" or "zstd" in the option
  *   nil                                        keep-alive
- * An entry's time is an integer, a float, an EventTime, or [time, metadata] (Fluent Bit 2 and later).
+ * An entry's time is an integer, a float, an EventTime, or [time, metadata] (Fluent Bit 2 and later); nil and 0 mean that the event has none, as in fluentd, which then takes the time of arrival.
  *
  * Source: Forward Protocol Specification v1; the behaviour of fluentd's in_forward and Fluent Bit's in_forward where the specification is silent.
  */
@@ -116,7 +116,9 @@ bool fwd_time(const uint8_t **p, const uint8_t *end, int64_t *ns) {
         *p = from;
         return mp_skip(p, end) == MP_OK && pair && fwd_time(&inner, *p, ns);
     }
+    *ns = 0;
     switch (v.type) {
+    case MP_NIL: return true;
     case MP_INT: return from_seconds(v.i, 0, ns);
     case MP_FLOAT: case MP_DOUBLE: return from_float(v.d, ns);
     case MP_EXT: return v.ext == 0 && v.n == 8 && be32(v.p + 4) < NS && from_seconds(be32(v.p), be32(v.p + 4), ns);
@@ -207,7 +209,7 @@ static inline void one(fwd_walk *w, fwd_batch *b, bool skip) {
         good = fwd_time(&p, w->end, &ns) && p < w->end && is_map(*p);
         record = p;
         if (good && mp_skip(&p, w->end) == MP_OK) {
-            if (!skip) add(b, record, (size_t)(p - record), ns);
+            if (!skip) add(b, record, (size_t)(p - record), ns ? ns : INT64_MIN);
             w->p = p;
             return;
         }

@@ -2,7 +2,7 @@
 """The forward connector in the real binary: forward -> spool -> Iceberg. By run.sh.
 
 usage: forward.py [CASE...]"""
-import json, os, shutil, signal, socket, subprocess, sys, tempfile, time
+import calendar, json, os, shutil, signal, socket, subprocess, sys, tempfile, time
 
 BIN, CLIENTS = os.environ["FRAZIL_BIN"], os.environ["FRAZIL_FORWARD_SH"]
 ROUNDS = int(os.environ.get("FRAZIL_FORWARD_ROUNDS", "20"))
@@ -226,12 +226,16 @@ def firelens():
         with socket.create_connection(("127.0.0.1", job.port)) as s:
             log = json.dumps({"severity": "ERROR", "n": 7, "container_name": "forged"}).encode()
             s.sendall(b"\x93\xa1f" + b"\x01" + b"\x82" + text(b"log") + text(log) + text(b"container_name") + text(b"app"))
+            s.sendall(b"\x93\xa1f" + b"\x00" + b"\x82" + text(b"log") + text(b"plain") + text(b"container_name") + text(b"app"))
             s.sendall(b"\x94\xa1f\x01\xa6no map\x81\xa5chunk\xa1c")
             assert receive(s, len(ack(b"c"))) == ack(b"c")
-        job.wait_rows(1)
+        job.wait_rows(2)
         job.stop()
-        row = job.sql("SELECT message, n FROM c.db.t")[0]
-        assert row == {"message": "ERROR/app", "n": 7}, row
+        rows = job.sql("SELECT message, n, CAST(`time` AS STRING) AS moment FROM c.db.t")
+        row = next(r for r in rows if r["n"])
+        assert row["message"] == "ERROR/app" and row["n"] == 7 and row["moment"].startswith("1970-01-01 00:00:01"), row
+        row = next(r for r in rows if not r["n"])  # an event without a time has that of its arrival
+        assert row["message"] is None and abs(time.time() - calendar.timegm(time.strptime(row["moment"][:19], "%Y-%m-%d %H:%M:%S"))) < 3600, row
         letters = "".join(open(os.path.join(d, f)).read() for d, _, fs in os.walk(f"{job.dir}/state/dead-letter") for f in fs)
         assert "msgpack.parse" in letters and letters.count("\n") == 1, letters
         job.audit()

@@ -165,7 +165,9 @@ static const form forms[] = {
     {"gzip, a header inside", "93 a1 74 c4 33 1f8b0800000000000003 011c00e3ff 92d70067760225075bcd15 81a36c6f67c40a 1f8b0800000000000003 5d61a792 1c000000" GZ_OPTION, 1,
      "81 a3 6c 6f 67 c4 0a 1f 8b 08 00 00 00 00 00 00 03", NS_(123456789)},
     {"a record that is no map", "93 a1 74 01 a2 68 69", 1, "01 a2 68 69", 0},
-    {"a time that is none", "93 a1 74 c0 " HI, 1, "c0 " HI, 0},
+    {"nil as the time", "93 a1 74 c0 " HI, 1, HI, 0},
+    {"0 as the time", "92 a1 74 91 92 d7 00 00 00 00 00 00 00 00 00 " HI, 1, HI, 0},
+    {"a time that is none", "93 a1 74 c3 " HI, 1, "c3 " HI, 0},
     {"a time out of range", "92 a1 74 91 92 cf ff ff ff ff ff ff ff ff " HI, 1, "92 cf ff ff ff ff ff ff ff ff " HI, 0},
     {"an entry that is no pair", "92 a1 74 91 93 01 " HI "c0", 1, "93 01 " HI "c0", 0},
     {"a text instead of an entry", "92 a1 74 91 a1 78", 1, "a1 78", 0},
@@ -200,7 +202,7 @@ static void every_form_cut_at_every_byte(void **state) {
             if (cut) give(&v, fd, b, cut);
             give(&v, fd, b + cut, n - cut);
             check_form(&v, &forms[k], cut);
-            broken += forms[k].record && !forms[k].time_ns;
+            broken += forms[k].record && !forms[k].time_ns && strcmp(forms[k].record, HI) != 0;
         }
     }
     got none;
