@@ -61,7 +61,8 @@ static fz_status inflate_isal(const char *coding, uint32_t wrapper, const uint8_
     fz_status rc;
     for (;;) {
         s->crc_flag = wrapper;
-        rc = one_member(s, coding, base, max, out, err);
+        bool reserved = wrapper == ISAL_GZIP && s->avail_in > 3 && s->next_in[3] & 0xE0; /* RFC 1952, 2.3.1.2; ISA-L does not look at them */
+        rc = reserved ? broken(coding, isal_why(ISAL_INVALID_WRAPPER), err) : one_member(s, coding, base, max, out, err);
         if (rc != FZ_OK || !s->avail_in) break;
         if (wrapper != ISAL_GZIP) {
             rc = broken(coding, "bytes follow its end", err);
