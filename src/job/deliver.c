@@ -71,7 +71,8 @@ static const char *state_text(const job *j, const job_sink *s, fz_arena *a) {
 
 void job_delivery_describe(job *j, job_prepared *p) {
     job_sink *s = p->sink;
-    p->ranges_text = s->replayable ? ranges_text(p->arena, p) : fz_arena_printf(p->arena, "\"%s\"", p->commit_id);
+    p->ranges_text = s->replayable ? ranges_text(p->arena, p) : fz_arena_printf(p->arena, "\"%s/%" PRIu64 "\"", p->commit_id, s->lots);
+    s->lots++;
     p->state_text = s->replayable ? state_text(j, s, p->arena) : NULL;
 }
 

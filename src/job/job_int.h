@@ -11,6 +11,7 @@
  *   courier.c  their threads
  *   oneshot.c  INSERTs whose plan is no chain over a connector table
  *   status.c   gauges and the live line
+ *   publish.c  the same metrics to CloudWatch
  *   metrics.c  the text for Prometheus, and where it is served
  *
  * Who touches what
@@ -24,6 +25,7 @@
 #include "job/job.h"
 #include "job/lineage.h"
 #include "job/metrics.h"
+#include "job/publish.h"
 #include "delivery/delivery.h"
 #include "job/records.h"
 #include "job/scan.h"
@@ -92,6 +94,7 @@ struct job_sink {
     job_courier *courier;
     fio *state_io;
     bool replaying;          /* an intent is being made good */
+    uint64_t lots;           /* cut so far: several can belong to one checkpoint */
     job_sink_status status;
     job_split_state **splits; /* by source index: array of states by split index (NULL: not read by this sink) */
     uint32_t *n_splits;
@@ -148,6 +151,7 @@ struct job {
     job_writer **writers;
     job_worker **workers;
     dead_letters *letters;
+    job_publisher *publisher;    /* NULL: nothing goes to CloudWatch */
     job_metrics *metrics;        /* NULL: no port is set */
     job_records *records;        /* NULL: no directory is named */
     ice_io io;                   /* its functions; cx is each table's store: job_io */
