@@ -18,7 +18,11 @@
 #include <openssl/sha.h>
 
 #define HEALTH_PATH "/healthz"
-enum { KEEP_BYTES = 256 << 10 }; /* buffers that are larger are not kept for the next request */
+enum {
+    KEEP_BYTES = 256 << 10, /* buffers that are larger are not kept for the next request */
+    BUSY_STEP_MS = 10,      /* while the disk is slower than the senders their requests wait, and are tried again so often, */
+    BUSY_WAIT_MS = 2000     /* so long; then 503 is answered */
+};
 
 static const fz_option http_options[] = {
     SRC_LISTEN_OPTIONS,
@@ -33,6 +37,7 @@ static const fz_option http_options[] = {
 static const src_metadata_column http_metadata[] = {{"arrival_time", "TIMESTAMP_LTZ(3) NOT NULL"}, {"record", "STRING NOT NULL"}, {NULL, NULL}};
 
 typedef struct http_stats { _Atomic uint64_t requests, records, refused_bad, refused_auth, refused_room; } http_stats;
+typedef struct http_queued { struct http_queued *next; net_http_request *r; int64_t until_ns; } http_queued;
 typedef struct http_source {
     src_spooled s;
     char *path;
@@ -42,6 +47,7 @@ typedef struct http_source {
     fz_buf unpacked;   /* of one request at a time */
     src_frame frame;
     http_stats stats;
+    http_queued *queue, **queue_end; /* requests that wait for the disk, in the order in which they came */
 } http_source;
 typedef struct http_waiting { http_source *h; net_http_request *r; uint32_t n; } http_waiting;
 
@@ -167,35 +173,62 @@ static void on_durable(void *cx, bool durable) {
     fz_free(w);
 }
 
-static void append(http_source *h, net_http_request *r) {
+/* false: the disk is slower than the senders just now, and nothing was taken or answered. */
+static bool append(http_source *h, net_http_request *r, bool last_try) {
     fz_error e;
     if (!h->frame.n) {
         answer_accepted(r, 0);
-        return;
+        return true;
     }
     http_waiting *w = FZ_NEW(http_waiting);
     *w = (http_waiting){h, r, h->frame.n};
     spool_frame f = src_frame_of(&h->frame, fz_now_ms());
     fz_status st = src_spooled_append(&h->s, &f, 1, on_durable, w, &e);
-    if (st == FZ_OK) return;
+    if (st == FZ_OK) return true;
     fz_free(w);
+    if (st == FZ_RETRY && !last_try && strcmp(e.code, "spool.busy") == 0) return false;
     if (st == FZ_DATA) (void)refuse(h, r, 413, e.message, 0);
-    else answer_no_room(h, r, e.message);
+    else answer_no_room(h, r, "there is no room for more records now");
+    return true;
 }
 
-static void take(http_source *h, net_http_request *r) {
+/* false: to be tried again. */
+static bool take(http_source *h, net_http_request *r, bool last_try) {
     fz_sv text;
+    bool done = true;
+    if (src_spooled_full(&h->s)) answer_no_room(h, r, "there is no room for more records now"); /* before any work is done */
+    else if (unpack(h, r, &text) && split(h, r, text)) done = append(h, r, last_try);
+    if (h->unpacked.cap > KEEP_BYTES) fz_buf_free(&h->unpacked);
+    if (h->frame.bytes.cap > KEEP_BYTES || h->frame.cap > KEEP_BYTES / 16) src_frame_free(&h->frame);
+    return done;
+}
+
+static void try_queue(void *cx) {
+    http_source *h = cx;
+    while (h->queue) {
+        http_queued *q = h->queue;
+        if (!take(h, q->r, fz_mono_ns() >= q->until_ns)) break;
+        h->queue = q->next;
+        fz_free(q);
+    }
+    if (!h->queue) h->queue_end = &h->queue;
+    else net_loop_after(h->s.loop, BUSY_STEP_MS, try_queue, h);
+}
+
+static void on_post(http_source *h, net_http_request *r) {
     if (!media_type_fits(net_http_header(r, "content-type"))) {
         (void)refuse(h, r, 415, "application/json, application/x-ndjson or text/plain in UTF-8 is wanted", 0);
         return;
     }
-    if (src_spooled_full(&h->s)) { /* before any work is done */
-        answer_no_room(h, r, "there is no room for more records now");
-        return;
+    if (!h->queue && take(h, r, false)) return;
+    http_queued *q = FZ_NEW(http_queued);
+    *q = (http_queued){NULL, r, fz_mono_ns() + BUSY_WAIT_MS * 1000000ll};
+    if (!h->queue) {
+        h->queue_end = &h->queue;
+        net_loop_after(h->s.loop, BUSY_STEP_MS, try_queue, h);
     }
-    if (unpack(h, r, &text) && split(h, r, text)) append(h, r);
-    if (h->unpacked.cap > KEEP_BYTES) fz_buf_free(&h->unpacked);
-    if (h->frame.bytes.cap > KEEP_BYTES || h->frame.cap > KEEP_BYTES / 16) src_frame_free(&h->frame);
+    *h->queue_end = q;
+    h->queue_end = &q->next;
 }
 
 static bool method_fits(http_source *h, net_http_request *r, bool fits, const char *allow) {
@@ -213,7 +246,7 @@ static void on_request(void *cx, net_http_request *r) {
         bool full = src_spooled_full(&h->s) || h->s.closing;
         answer(r, full ? 503 : 200, NULL, full ? "{\"status\":\"full\"}\n" : "{\"status\":\"ok\"}\n");
     } else if (strcmp(r->path, h->path) != 0) (void)refuse(h, r, 404, "there is nothing at this path", 0);
-    else if (may_send(h, r) && method_fits(h, r, strcmp(r->method, "POST") == 0, "POST")) take(h, r);
+    else if (may_send(h, r) && method_fits(h, r, strcmp(r->method, "POST") == 0, "POST")) on_post(h, r);
 }
 
 /* ---- life ---- */
@@ -240,6 +273,11 @@ static void http_ended(src_spooled *s) {
     if (s->loop)
         fz_log(FZ_LOG_INFO, "http.ended", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("requests", "%llu", got(&h->stats.requests)), FZ_KV("records", "%llu", got(&h->stats.records)),
                FZ_KV("refused_bad", "%llu", got(&h->stats.refused_bad)), FZ_KV("refused_auth", "%llu", got(&h->stats.refused_auth)), FZ_KV("refused_room", "%llu", got(&h->stats.refused_room)), NULL);
+    while (h->queue) { /* the loop has freed the requests */
+        http_queued *q = h->queue;
+        h->queue = q->next;
+        fz_free(q);
+    }
     OPENSSL_cleanse(h->token_hash, sizeof h->token_hash);
     fz_buf_free(&h->unpacked);
     src_frame_free(&h->frame);
