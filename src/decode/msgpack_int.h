@@ -6,7 +6,7 @@
  */
 #ifndef DEC_MSGPACK_INT_H
 #define DEC_MSGPACK_INT_H
-#include "base/msgpack.h"
+#include "base/mp.h"
 #include "decode/json_int.h"
 
 #define MPD_HINTS 32u

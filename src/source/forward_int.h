@@ -12,7 +12,7 @@
  */
 #ifndef SRC_FORWARD_INT_H
 #define SRC_FORWARD_INT_H
-#include "base/msgpack.h"
+#include "base/mp.h"
 #include "source/spooled.h"
 
 #ifndef FWD_PIECE

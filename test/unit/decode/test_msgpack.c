@@ -1,6 +1,6 @@
 /* MessagePack records: what each value becomes in each type of column, texts of whole records, documents in a field, and broken records cut at every byte. */
 #include "test_decode.h"
-#include "base/msgpack.h"
+#include "base/mp.h"
 #include "decode/decode_int.h"
 
 typedef struct fixture { fz_arena *a; } fixture;

@@ -8,8 +8,8 @@
  *  3. Every value takes at least one byte: a count of items above the bytes that may still come is refused by mp_scan before any of them is looked at.
  * Source: MessagePack specification (github.com/msgpack/msgpack/blob/master/spec.md). Threads: any.
  */
-#ifndef FZ_MSGPACK_H
-#define FZ_MSGPACK_H
+#ifndef FZ_MP_H
+#define FZ_MP_H
 #include "base/str.h"
 
 typedef enum { MP_OK, MP_MORE, MP_BAD } mp_result;

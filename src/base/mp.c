@@ -1,5 +1,5 @@
-/* See msgpack.h. */
-#include "base/msgpack.h"
+/* See mp.h. */
+#include "base/mp.h"
 
 static inline uint64_t be(const uint8_t *p, unsigned n) {
     uint64_t v = 0;
