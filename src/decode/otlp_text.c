@@ -1,5 +1,5 @@
 /* A LogRecord as text: OTLP's JSON, fields in the order of their numbers, those that are not set left out. */
-#include "decode/otlp_int.h"
+#include "decode/otlp_dec_int.h"
 #include "col/numtext.h"
 
 void odc_hex(const uint8_t *p, size_t n, char *out) {

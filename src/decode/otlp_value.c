@@ -1,5 +1,5 @@
-/* AnyValue: into a column of any type, and as JSON text. See otlp_int.h and, for what becomes of which value, otlp.c. */
-#include "decode/otlp_int.h"
+/* AnyValue: into a column of any type, and as JSON text. See otlp_dec_int.h and, for what becomes of which value, otlp_format.c. */
+#include "decode/otlp_dec_int.h"
 #include "col/numtext.h"
 #include "decode/json_fast_int.h"
 #include <stdio.h>

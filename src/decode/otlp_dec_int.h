@@ -1,6 +1,6 @@
 /* Inside the OTLP decoder. Columns under construction and conversions are those of the JSON decoder (json_int.h).
  *
- *   otlp.c        the format: what each column is filled with, records -> rows
+ *   otlp_format.c the format: what each column is filled with, records -> rows
  *   otlp_value.c  AnyValue -> a column of any type; AnyValue as JSON text
  *   otlp_text.c   a whole record as OTLP's JSON
  *
@@ -66,7 +66,7 @@ fz_sv odc_utf8(otlp_decoder *d, fz_sv s);                                    /* 
 /* ---- otlp_text.c ---- */
 bool odc_record_text(dec_decoder *base, const uint8_t *p, size_t n, fz_buf *out);
 void odc_hex(const uint8_t *p, size_t n, char *out); /* 2 n digits */
-/* ---- otlp.c ---- */
+/* ---- otlp_format.c ---- */
 bool odc_read_record(otlp_decoder *d, const uint8_t *p, size_t n);           /* into d->rec */
 /* An id as its bytes: 16 or 8 of them, or twice as many hexadecimal digits. n 0: none, or all of it is zero. false: neither. */
 bool odc_id(odc_bytes id, uint32_t want, uint8_t out[OTLP_TRACE_ID], uint32_t *n);

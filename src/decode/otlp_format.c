@@ -26,7 +26,7 @@
  *   larger than the ceiling                  reject "record.too-large"
  * Columns that any value can fill are not looked at when nobody wants them.
  */
-#include "decode/otlp_int.h"
+#include "decode/otlp_dec_int.h"
 #include "col/datetime.h"
 #include <stdio.h>
 
