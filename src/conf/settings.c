@@ -48,6 +48,10 @@ static const fz_option options[] = {
     {"metrics.port", FZ_OPT_INT, USED, NULL, NULL, "Port on which a running job serves /metrics (Prometheus text). 0: any free one, named in the log. Unset: none.", NULL},
     {"metrics.bind-host", FZ_OPT_STRING, USED, "127.0.0.1", NULL, "Address that /metrics is served on.", NULL},
     {"metrics.allow-unauthenticated", FZ_OPT_BOOL, USED, "false", NULL, "true: /metrics may be served beyond loopback, to anybody.", NULL},
+    {"metrics.cloudwatch.enabled", FZ_OPT_BOOL, USED, "false", NULL, "true: Firehose's metrics of each delivery go to CloudWatch (PutMetricData), zeros too, with the dimension DeliveryStreamName.", NULL},
+    {"metrics.cloudwatch.namespace", FZ_OPT_STRING, USED, "Firehose", NULL, "Namespace of those metrics. AWS takes none that begins with AWS/.", NULL},
+    {"metrics.cloudwatch.interval", FZ_OPT_DURATION, USED, "60 s", NULL, "Period in which they are sent.", NULL},
+    {"metrics.cloudwatch.endpoint", FZ_OPT_STRING, USED, NULL, NULL, "URL of another endpoint than AWS's.", NULL},
     {"frazil.metrics.path", FZ_OPT_STRING, USED, NULL, NULL, "File that a running job rewrites every second with its metrics in Prometheus' text format (for a textfile collector). Unset: none.", NULL},
     {"frazil.status", FZ_OPT_ENUM, USED, "auto", "auto|always|never", "The live line of a running job: auto shows it on a terminal.", NULL},
     /* Known, without meaning in one process. A family in which frazil has keys of its own stands here key by key: a slip of the pen in

@@ -557,6 +557,7 @@ static void job_free(job *j) {
     dead_letters_free(j->letters);
     job_records_free(j->records);
     job_metrics_free(j->metrics);
+    job_publisher_close(j->publisher);
     pthread_mutex_destroy(&j->park_lock);
     pthread_cond_destroy(&j->park_cond);
     pthread_mutex_destroy(&j->error_lock);
@@ -566,6 +567,7 @@ static void job_free(job *j) {
 
 static fz_status start(job *j, fz_error *err) {
     FZ_TRY(job_metrics_open(j, &j->metrics, err));
+    FZ_TRY(job_publisher_open(j->spec->settings, &j->publisher, err));
     FZ_TRY(job_records_open(j->spec->settings, j->run_id, &j->records, err));
     FZ_TRY(job_open(j, err));
     j->writers = fz_calloc(j->n_writers, sizeof(job_writer *));

@@ -104,6 +104,13 @@ static void put_firehose(const job *j, fz_buf *b, int64_t now_ms) {
     }
 }
 
+void job_metrics_each(const job *j, job_metric_fn fn, void *cx) {
+    int64_t now = fz_now_ms();
+    for (size_t i = 0; i < sizeof firehose / sizeof *firehose; i++)
+        for (uint32_t k = 0; k < j->n_sinks; k++)
+            if (belongs(j->sinks[k], firehose[i].of)) fn(cx, firehose[i].name, strcmp(firehose[i].kind, "counter") == 0, j->sinks[k]->text, firehose[i].value(j->sinks[k], now));
+}
+
 /* ---- where the records of each delivery are ---- */
 
 static void put_fates(const job *j, fz_buf *b) {

@@ -34,6 +34,7 @@ static void write_file(job_status *st, const fz_buf *b) {
 
 /* All metrics, those at zero too; the file by rename: a reader never sees half of it. */
 static void write_metrics(job_status *st) {
+    job_publisher_take(st->j->publisher, st->j);
     if (!st->metrics_path && !st->j->metrics) return;
     fz_buf b = {0};
     job_metrics_make(st->j, &b);
