@@ -20,6 +20,7 @@ void net_loop_free(net_loop *l);                                   /* runs the c
 void net_loop_call(net_loop *l, void (*fn)(void *cx), void *cx);   /* any thread; runs once, in order */
 void net_loop_after(net_loop *l, int64_t ms, void (*fn)(void *cx), void *cx); /* loop */
 
+struct net_http_request;
 typedef struct net_listen_options {
     const char *address;          /* "127.0.0.1:24224", "[::1]:514", "0.0.0.0:4318", "host:0" (any free port) */
     const char *tls_cert, *tls_key, *tls_ca; /* PEM files, read again when they have changed; cert NULL: plain; ca not NULL: client certificates are demanded */
@@ -29,6 +30,9 @@ typedef struct net_listen_options {
     int64_t handshake_timeout_ms; /* 0: 10 s */
     int64_t message_timeout_ms;   /* 0: 30 s */
     int64_t idle_timeout_ms;      /* 0: 5 min */
+    /* HTTP; may be NULL. Called in the loop when a request's head is whole and its body is still to come (n_body is 0): it answers at once, and the connection is closed without reading the body,
+     * or leaves it, and the handler gets the request when it is whole. For those who may not send at all. */
+    void (*http_head)(void *cx, struct net_http_request *r);
 } net_listen_options;
 /* authenticated: something in the options authenticates peers; opt_out: the user said that anybody may. USER "listen.open" for a wider address without either; "listen.address". */
 fz_status net_listen_check(const char *address, bool authenticated, bool opt_out, fz_error *err) FZ_MUST_USE;

@@ -7,6 +7,7 @@
  *  1. Before the handler sees it a request is whole and its framing beyond doubt.
  *  2. An exchange in WORK stands in listener.exchanges and belongs to the handler until net_http_answer; one whose connection has gone has no `h`.
  *  3. While an exchange is in WORK its connection is paused, so that unread bytes stay with the kernel.
+ *  4. http_head is asked before any byte of a body is kept.
  */
 #include "net/server_int.h"
 #include <time.h>
@@ -31,6 +32,7 @@ struct http_exchange {
     http_exchange *prev, *next;
     http_head head;
     fz_buf text, body;
+    bool early; /* http_head has it */
     char peer[NET_ADDRESS];
     char *tls_name;
 };
@@ -145,7 +147,7 @@ void net_http_answer(net_http_request *r, int status, const net_http_field *f, s
         exchange_free(x);
         return;
     }
-    bool close = !x->head.keep || h->l->stopped;
+    bool close = !x->head.keep || h->l->stopped || x->early; /* early: the body is not read, so that the next request cannot be found */
     put_answer(h, status, f, n, body, n_body, close);
     if (close) {
         h->phase = HTTP_DONE;
@@ -171,14 +173,31 @@ void net_http_each_header(const net_http_request *r, void (*fn)(void *cx, const 
     for (size_t i = 0; i < x->head.n; i++) fn(cx, x->head.field[i].name, x->head.field[i].value);
 }
 
-/* The request is whole: the handler's turn. */
-static void work(http_conn *h) {
+static void make_request(http_conn *h) {
     http_exchange *x = h->x;
     h->phase = HTTP_WORK;
     x->h = h;
     x->r = (net_http_request){.method = x->head.method, .path = x->head.path, .query = x->head.query, .peer = net_conn_peer(h->c), .tls_name = net_conn_tls_name(h->c),
                               .body = x->body.data ? x->body.data : (const uint8_t *)"", .n_body = x->body.len, .inner = x};
     exchange_link(x);
+}
+
+/* Is the request turned away before its body comes? */
+static bool turned_away(http_conn *h) {
+    if (!h->l->o.http_head) return false;
+    make_request(h);
+    h->x->early = true;
+    h->l->o.http_head(h->l->http_cx, &h->x->r);
+    h->x->early = false;
+    if (h->phase == HTTP_DONE) return true;
+    exchange_unlink(h->x);
+    return false;
+}
+
+/* The request is whole: the handler's turn. */
+static void work(http_conn *h) {
+    http_exchange *x = h->x;
+    make_request(h);
     hold(h);
     net_conn_message(h->c, false);
     net_conn_pause(h->c);
@@ -208,6 +227,7 @@ static void take_head(http_conn *h, const uint8_t *p, size_t n, bool more) {
         work(h);
         return;
     }
+    if (turned_away(h)) return;
     h->phase = x->head.chunked ? HTTP_CHUNKS : HTTP_BODY;
     h->chunks = (http_chunks){0};
     net_conn_message(h->c, true);

@@ -216,10 +216,6 @@ static void try_queue(void *cx) {
 }
 
 static void on_post(http_source *h, net_http_request *r) {
-    if (!media_type_fits(net_http_header(r, "content-type"))) {
-        (void)refuse(h, r, 415, "application/json, application/x-ndjson or text/plain in UTF-8 is wanted", 0);
-        return;
-    }
     if (!h->queue && take(h, r, false)) return;
     http_queued *q = FZ_NEW(http_queued);
     *q = (http_queued){NULL, r, fz_mono_ns() + BUSY_WAIT_MS * 1000000ll};
@@ -238,15 +234,27 @@ static bool method_fits(http_source *h, net_http_request *r, bool fits, const ch
     return false;
 }
 
+/* What can be said without the body. false: it is answered. */
+static bool admit(http_source *h, net_http_request *r) {
+    if (strcmp(r->path, HEALTH_PATH) == 0) {
+        if (!method_fits(h, r, strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0, "GET, HEAD")) return false;
+        bool full = src_spooled_full(&h->s) || h->s.closing;
+        answer(r, full ? 503 : 200, NULL, full ? "{\"status\":\"full\"}\n" : "{\"status\":\"ok\"}\n");
+        return false;
+    }
+    if (strcmp(r->path, h->path) != 0) return refuse(h, r, 404, "there is nothing at this path", 0);
+    if (!may_send(h, r) || !method_fits(h, r, strcmp(r->method, "POST") == 0, "POST")) return false;
+    return media_type_fits(net_http_header(r, "content-type")) || refuse(h, r, 415, "application/json, application/x-ndjson or text/plain in UTF-8 is wanted", 0);
+}
+
+static void on_head(void *cx, net_http_request *r) {
+    http_source *h = cx;
+    if (!admit(h, r)) count(&h->stats.requests, 1);
+}
 static void on_request(void *cx, net_http_request *r) {
     http_source *h = cx;
     count(&h->stats.requests, 1);
-    if (strcmp(r->path, HEALTH_PATH) == 0) {
-        if (!method_fits(h, r, strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0, "GET, HEAD")) return;
-        bool full = src_spooled_full(&h->s) || h->s.closing;
-        answer(r, full ? 503 : 200, NULL, full ? "{\"status\":\"full\"}\n" : "{\"status\":\"ok\"}\n");
-    } else if (strcmp(r->path, h->path) != 0) (void)refuse(h, r, 404, "there is nothing at this path", 0);
-    else if (may_send(h, r) && method_fits(h, r, strcmp(r->method, "POST") == 0, "POST")) on_post(h, r);
+    if (admit(h, r)) on_post(h, r);
 }
 
 /* ---- life ---- */
@@ -304,6 +312,7 @@ static fz_status http_open(const fz_pair *o, size_t n, const src_context *cx, sr
     if (rc == FZ_OK) rc = src_listen_options(&h->s, o, n, "listen", h->token, &lo, err);
     if (rc == FZ_OK) {
         h->max_message = lo.max_message;
+        lo.http_head = on_head;
         rc = src_spooled_http(&h->s, &lo, on_request, h, err);
     }
     if (rc == FZ_OK) *out = &h->s.base;

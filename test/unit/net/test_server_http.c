@@ -10,7 +10,7 @@ typedef struct fixture {
     net_loop *loop;
     net_listener *l;
     net_http_request *kept[64];
-    _Atomic int n_kept, n_seen;
+    _Atomic int n_kept, n_seen, n_heads;
 } fixture;
 
 static void echo(net_http_request *r) {
@@ -266,6 +266,42 @@ static void test_continue(void **state) {
     down(f);
 }
 
+/* Who may not send is told so before the body. */
+static void only_ok(void *cx, net_http_request *r) {
+    fixture *f = cx;
+    f->n_heads++;
+    assert_int_equal(r->n_body, 0);
+    if (strcmp(r->path, "/ok") != 0) net_http_answer(r, 403, NULL, 0, "no\n", 3);
+}
+static void test_turned_away(void **state) {
+    (void)state;
+    fixture *f = up((net_listen_options){.http_head = only_ok});
+    static const char *const heads[] = {"Content-Length: 1000000", "Content-Length: 5\r\nExpect: 100-continue", "Transfer-Encoding: chunked"};
+    for (int i = 0; i < 3; i++) {
+        client c = client_open(f->l);
+        client_send(&c, "POST /no HTTP/1.1\r\nHost: h\r\n");
+        client_send(&c, heads[i]);
+        client_send(&c, "\r\n\r\n");
+        client_expect_closed(&c);
+        assert_int_equal(strncmp(c.got, "HTTP/1.1 403 ", 13), 0);
+        assert_int_equal(client_times(&c, "HTTP/1.1"), 1);
+        assert_non_null(strstr(c.got, "Connection: close"));
+        client_close(&c);
+    }
+    assert_int_equal(f->n_seen, 0);
+    client c = client_open(f->l);
+    client_send(&c, "POST /ok HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcPOST /no HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcGET /never HTTP/1.1\r\nHost: h\r\n\r\n");
+    client_expect_closed(&c);
+    assert_non_null(strstr(c.got, "POST /ok? [3:abc]"));
+    assert_int_equal(client_times(&c, "HTTP/1.1 403 "), 1);
+    assert_int_equal(client_times(&c, "/never"), 0);
+    client_close(&c);
+    assert_int_equal(f->n_heads, 5);
+    WAIT_FOR(net_listener_stats(f->l).open == 0);
+    assert_int_equal(net_listener_stats(f->l).buffered, 0);
+    down(f);
+}
+
 static void test_http10(void **state) {
     (void)state;
     fixture *f = up((net_listen_options){0});
@@ -456,7 +492,7 @@ static void test_stop(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain), cmocka_unit_test(test_any_split), cmocka_unit_test(test_pipelining), cmocka_unit_test(test_later), cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_oversize), cmocka_unit_test(test_continue), cmocka_unit_test(test_http10), cmocka_unit_test(test_slow), cmocka_unit_test(test_work_is_not_timed),
+        cmocka_unit_test(test_oversize), cmocka_unit_test(test_continue), cmocka_unit_test(test_turned_away), cmocka_unit_test(test_http10), cmocka_unit_test(test_slow), cmocka_unit_test(test_work_is_not_timed),
         cmocka_unit_test(test_many), cmocka_unit_test(test_memory), cmocka_unit_test(test_unread), cmocka_unit_test(test_stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
