@@ -7,6 +7,7 @@
  * Invariants
  *  1. A dictionary's entries are written once a call, however many rows use them.
  */
+#include "col/datetime.h"
 #include "delivery/archive_int.h"
 #include "exec/exec.h"
 
@@ -19,13 +20,14 @@ struct arc_lines { const arc_encoder *e; source *src; fz_buf entries; };
 
 static void value(fz_buf *b, const col_vec *v, uint32_t row, bool iso);
 
-static void time_text(fz_buf *b, const col_vec *v, uint32_t row, bool iso) {
-    fz_buf_putc(b, '"');
-    size_t at = b->len;
-    ex_value_text(b, v, row, "UTC");
-    char *blank = iso ? memchr(b->data + at, ' ', b->len - at) : NULL;
+static void time_text(fz_buf *b, const col_vec *v, uint32_t row, bool iso) { /* v is flat; an instant is in UTC as it stands */
+    char text[DT_TEXT_MAX + 3] = "\"";
+    size_t n = 1 + dt_timestamp_text(v->i64[row], v->type->precision, text + 1);
+    char *blank = iso ? memchr(text, ' ', n) : NULL;
     if (blank) *blank = 'T';
-    fz_buf_puts(b, v->type->kind == COL_TIMESTAMP_LTZ ? "Z\"" : "\"");
+    if (v->type->kind == COL_TIMESTAMP_LTZ) text[n++] = 'Z';
+    text[n++] = '"';
+    fz_buf_append(b, text, n);
 }
 
 static void list(fz_buf *b, const col_vec *v, uint32_t row, bool iso) {
