@@ -82,6 +82,22 @@ typedef struct aws_sign_input {
 void aws_sign(const aws_credentials *c, const aws_sign_input *in, fz_arena *a, net_header *out, size_t *n);
 /* Signature in the query, for GET: MSK's login tokens. Gives "https://host/path?...&X-Amz-Signature=..." */
 const char *aws_presign(const aws_credentials *c, const char *service, const char *region, const char *host, const char *query, int64_t now_ms, int64_t valid_s, fz_arena *a);
+/* The other side: is a request that came in signed by somebody we know? Signatures in the Authorization header, not in the query. */
+typedef struct aws_verify_input {
+    const char *service, *region;  /* what the signature must be for; region NULL: any */
+    const char *method, *path, *query; /* as on the wire; query NULL: none */
+    const net_header *headers;     /* as they came, in order; names in any case */
+    size_t n_headers;
+    const void *body;              /* as it came */
+    size_t n_body;
+    int64_t now_ms;
+    bool encode_path_twice;
+} aws_verify_input;
+/* The secret of an access key, NULL: unknown. Wanted only for the time of the call. */
+typedef const char *(*aws_secret_of)(void *cx, const char *access_key);
+/* host, the date and those of x-amz-date, x-amz-target, x-amz-security-token and x-amz-content-sha256 that are there must be signed; the date is 5 minutes off at most; the signatures are compared in constant time.
+ * USER with AWS's name of the error as the code and AWS's words: MissingAuthenticationTokenException, IncompleteSignatureException, InvalidSignatureException, UnrecognizedClientException. Any thread. */
+fz_status aws_verify(const aws_verify_input *in, aws_secret_of secret_of, void *cx, fz_error *err) FZ_MUST_USE;
 void aws_sha256_hex(const void *p, size_t n, char out[65]);
 /* Incremental, for bodies that come in pieces. */
 typedef struct aws_sha256 aws_sha256;

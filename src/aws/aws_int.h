@@ -44,6 +44,14 @@ void aws_error_parse(aws_answer *a);
 /* The access key with all but its last four characters masked, into out. */
 const char *aws_mask_key(const char *access_key, char out[16]);
 
+/* ---- parts of a canonical request: aws_sign.c, aws_verify.c ---- */
+
+void aws_put_path(fz_buf *b, const char *path, bool encode_twice, fz_arena *a);
+void aws_put_query(fz_buf *b, const char *query, fz_arena *a); /* sorted, encoded anew; NULL: none */
+const char *aws_folded(const char *value, fz_arena *a);        /* a header's value: blanks off both ends, runs of blanks inside to one */
+/* Hex signature over a canonical request, which is freed. when: "20150830T123600Z". */
+void aws_sign_request(const char *secret, fz_buf *canonical, const char *when, const char *region, const char *service, char out[65]);
+
 /* ---- hashes ---- */
 
 void aws_sha256_raw(const void *p, size_t n, uint8_t out[32]);

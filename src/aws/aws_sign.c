@@ -86,9 +86,9 @@ static const char *normal_path(const char *path, fz_arena *a) {
     return to;
 }
 
-static void put_path(fz_buf *b, const aws_sign_input *in, fz_arena *a) {
-    const char *path = in->path && in->path[0] ? in->path : "/";
-    if (!in->encode_path_twice) fz_buf_puts(b, path);
+void aws_put_path(fz_buf *b, const char *path, bool encode_twice, fz_arena *a) {
+    if (!path || !path[0]) path = "/";
+    if (!encode_twice) fz_buf_puts(b, path);
     else {
         path = normal_path(path, a);
         net_encode(b, path, strlen(path), true);
@@ -116,7 +116,7 @@ static const char *recode(const char *s, size_t n, fz_arena *a) {
     return r;
 }
 
-static void put_query(fz_buf *b, const char *query, fz_arena *a) {
+void aws_put_query(fz_buf *b, const char *query, fz_arena *a) {
     if (!query || !query[0]) return;
     size_t n = 1, k = 0;
     for (const char *p = query; *p; p++) n += *p == '&';
@@ -141,7 +141,7 @@ static int cmp_header(const void *x, const void *y) {
 }
 
 /* Blanks off both ends, runs of blanks inside to one. */
-static const char *folded(const char *value, fz_arena *a) {
+const char *aws_folded(const char *value, fz_arena *a) {
     char *to = fz_arena_alloc(a, strlen(value) + 1);
     size_t n = 0;
     for (const char *p = value; *p; p++) {
@@ -173,10 +173,10 @@ static const char *lowered(const char *s, fz_arena *a) {
 static const char *put_headers(fz_buf *b, const aws_sign_input *in, const net_header *own, size_t n_own, fz_arena *a) {
     signed_header *h = FZ_ANEWN(a, signed_header, in->n_headers + n_own + 1);
     size_t n = 0;
-    h[n++] = (signed_header){"host", folded(in->host, a), 0};
-    for (size_t i = 0; i < n_own; i++) h[n++] = (signed_header){own[i].name, folded(own[i].value, a), i};
+    h[n++] = (signed_header){"host", aws_folded(in->host, a), 0};
+    for (size_t i = 0; i < n_own; i++) h[n++] = (signed_header){own[i].name, aws_folded(own[i].value, a), i};
     for (size_t i = 0; i < in->n_headers; i++)
-        if (is_signed(in->headers[i].name)) h[n++] = (signed_header){lowered(in->headers[i].name, a), folded(in->headers[i].value, a), n_own + i};
+        if (is_signed(in->headers[i].name)) h[n++] = (signed_header){lowered(in->headers[i].name, a), aws_folded(in->headers[i].value, a), n_own + i};
     qsort(h, n, sizeof *h, cmp_header);
     fz_buf names = {0};
     for (size_t i = 0; i < n; i++) {
@@ -194,14 +194,14 @@ static const char *put_headers(fz_buf *b, const aws_sign_input *in, const net_he
 }
 
 /* Hex signature over a canonical request, which is freed. */
-static void sign_request(const aws_credentials *c, fz_buf *canonical, const char *when, const char *region, const char *service, char out[65]) {
+void aws_sign_request(const char *secret, fz_buf *canonical, const char *when, const char *region, const char *service, char out[65]) {
     char hash[65];
     uint8_t key[32];
     aws_sha256_hex(canonical->data, canonical->len, hash);
     fz_buf_free(canonical);
     fz_buf text = {0};
     fz_buf_printf(&text, ALGORITHM "\n%s\n%.8s/%s/%s/aws4_request\n%s", when, when, region, service, hash);
-    signing_key(c->secret_key, when, region, service, key);
+    signing_key(secret, when, region, service, key);
     aws_hmac_sha256(key, sizeof key, text.data, text.len, key);
     fz_buf_free(&text);
     aws_hex(key, sizeof key, out);
@@ -217,14 +217,14 @@ void aws_sign(const aws_credentials *c, const aws_sign_input *in, fz_arena *a, n
     if (in->content_sha256_header) out[k++] = (net_header){"x-amz-content-sha256", fz_arena_strdup(a, payload)};
     fz_buf b = {0};
     fz_buf_printf(&b, "%s\n", in->method);
-    put_path(&b, in, a);
+    aws_put_path(&b, in->path, in->encode_path_twice, a);
     fz_buf_putc(&b, '\n');
-    put_query(&b, in->query, a);
+    aws_put_query(&b, in->query, a);
     fz_buf_putc(&b, '\n');
     const char *names = put_headers(&b, in, out, k, a);
     fz_buf_printf(&b, "\n%s\n%s", names, payload);
     char signature[65];
-    sign_request(c, &b, when, in->region, in->service, signature);
+    aws_sign_request(c->secret_key, &b, when, in->region, in->service, signature);
     out[k++] = (net_header){"authorization", fz_arena_printf(a, ALGORITHM " Credential=%s/%.8s/%s/%s/aws4_request, SignedHeaders=%s, Signature=%s", c->access_key, when,
                                                              in->region, in->service, names, signature)};
     *n = k;
@@ -246,10 +246,10 @@ const char *aws_presign(const aws_credentials *c, const char *service, const cha
     fz_buf_puts(&q, "&X-Amz-SignedHeaders=host");
     fz_buf b = {0};
     fz_buf_puts(&b, "GET\n/\n");
-    put_query(&b, fz_buf_cstr(&q), a);
+    aws_put_query(&b, fz_buf_cstr(&q), a);
     aws_sha256_hex("", 0, hash);
     fz_buf_printf(&b, "\nhost:%s\n\nhost\n%s", host, strcmp(service, "s3") ? hash : "UNSIGNED-PAYLOAD");
-    sign_request(c, &b, when, region, service, signature);
+    aws_sign_request(c->secret_key, &b, when, region, service, signature);
     const char *url = fz_arena_printf(a, "https://%s/?%s&X-Amz-Signature=%s", host, fz_buf_cstr(&q), signature);
     fz_buf_free(&q);
     return url;

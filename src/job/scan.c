@@ -137,6 +137,14 @@ static fz_status deal(fz_arena *a, const sql_table *t, const bool *wanted, part 
     return check_strays(t, value, key, err);
 }
 
+/* A format's zone, where the table names none, is the session's. */
+static void default_zone(fz_arena *a, part *p, const char *zone) {
+    const char *name = fz_arena_printf(a, "%s.time-zone", p->format), *with_prefix = fz_arena_printf(a, "value.%s", name);
+    for (const dec_format_info *f = dec_formats(); f->name; f++)
+        if (strcmp(f->name, p->format) == 0 && fz_option_find(f->options, name) && !fz_pair_get(p->options, p->n_options, name) && !fz_pair_get(p->options, p->n_options, with_prefix))
+            p->options[p->n_options++] = (fz_pair){.key = name, .value = zone}; /* take_options has left room */
+}
+
 static fz_status decoder_of(const part *p, bool key, dec_decoder **out, fz_error *err) {
     return dec_new(p->format, p->options, p->n_options, &p->schema, p->wanted, key, out, err);
 }
@@ -204,6 +212,7 @@ fz_status job_scan_open(const sql_plan *plan, const src_context *cx, job_scan **
     dec_decoder *d = NULL;
     fz_status rc = check_metadata(plan, err);
     if (rc == FZ_OK) rc = deal(s->arena, plan->table, plan->wanted, &s->value, &s->key, err);
+    if (rc == FZ_OK && cx->time_zone) default_zone(s->arena, &s->value, fz_arena_strdup(s->arena, cx->time_zone));
     if (rc == FZ_OK) rc = decoder_of(&s->value, false, &d, err);
     dec_free(d);
     if (rc == FZ_OK) rc = src_open(plan->table->options, plan->table->n_options, &full, &s->source, err);
@@ -296,8 +305,8 @@ static col_vec *tags(const col_type *t, const fz_chunk *c, const uint32_t *row_r
     return v;
 }
 
-/* Event time, from nanoseconds. */
-static int64_t event_us(const fz_record *r, const col_type *t) { return dt_cut(dt_floor_div(r->time_ns, 1000), t->precision); }
+/* Event time, from nanoseconds; of an event that has none the time of its arrival. */
+static int64_t event_us(const fz_record *r, const col_type *t) { return dt_cut(r->time_ns ? dt_floor_div(r->time_ns, 1000) : r->timestamp_ms * 1000, t->precision); }
 
 static void add_record(job_scan_reader *s, col_builder *b, const fz_record *r, fz_buf *tmp) {
     tmp->len = 0;
@@ -309,7 +318,7 @@ static col_vec *metadata_column(job_scan_reader *s, const char *key, const col_t
     const src_split *split = src_get_split(s->scan->source, c->split);
     fz_buf tmp = {0};
     if (strcmp(key, "topic") == 0) return constant_text(a, t, split->topic, n);
-    if (strcmp(key, "tag") == 0) return tags(t, c, row_rec, n, a);
+    if (strcmp(key, "tag") == 0 || strcmp(key, "peer") == 0) return tags(t, c, row_rec, n, a);
     if (strcmp(key, "file.path") == 0) return constant_text(a, t, split->name, n);
     if (strcmp(key, "file.name") == 0) return constant_text(a, t, strrchr(split->name, '/') ? strrchr(split->name, '/') + 1 : split->name, n);
     col_builder *b = col_builder_new(a, t);

@@ -325,7 +325,8 @@ static fz_status plan_paths(job *j, fz_error *err) {
 static fz_status open_source(job *j, job_source *src, fz_error *err) {
     src_context cx = {.table = src->scan_plan->table->path, .job = j->spec->name, .readers = j->n_workers, .memory = j->memory_limit / 5 / (j->n_sources ? j->n_sources : 1),
                       .max_record_size = (uint32_t)conf_get_i64(j->spec->settings, "source.max-record-size"),
-                      .state_dir = conf_get(j->spec->settings, "frazil.state.dir"), .look = j->look, .bounded_job = conf_is(j->spec->settings, "execution.runtime-mode", "batch")};
+                      .state_dir = conf_get(j->spec->settings, "frazil.state.dir"), .look = j->look, .bounded_job = conf_is(j->spec->settings, "execution.runtime-mode", "batch"),
+                      .time_zone = j->spec->sql ? j->spec->sql->time_zone : NULL};
     int64_t wait_ms = 500;
     fz_status rc;
     while ((rc = job_scan_open(&src->merged, &cx, &src->scan, err)) == FZ_RETRY)

@@ -69,7 +69,8 @@ uint64_t ses_feed_skipped(const ses_feed *f) { return f->skipped; }
 static fz_status open_connector(ses_feed *f, feed_scan *fs, fz_error *err) {
     const conf *c = f->s->settings;
     src_context cx = {.table = fs->scan->table->path, .job = "frazil-sql", .readers = 1, .memory = (uint64_t)conf_get_i64(c, "memory.limit") / 4,
-                      .max_record_size = (uint32_t)conf_get_i64(c, "source.max-record-size"), .state_dir = conf_get(c, "frazil.state.dir"), .bounded_job = conf_is(c, "execution.runtime-mode", "batch")};
+                      .max_record_size = (uint32_t)conf_get_i64(c, "source.max-record-size"), .state_dir = conf_get(c, "frazil.state.dir"), .bounded_job = conf_is(c, "execution.runtime-mode", "batch"),
+                      .time_zone = ses_time_zone(f->s)};
     FZ_TRY(job_scan_open(fs->scan, &cx, &fs->source, err));
     FZ_TRY(job_scan_reader_new(fs->source, &fs->reader, err));
     src_source *src = job_scan_source(fs->source);

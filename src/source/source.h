@@ -38,6 +38,7 @@ typedef struct src_context {
     bool look;              /* only look: nothing outside is changed, nothing is listened on, nothing will be polled (doctor, EXPLAIN) */
     bool need_key, need_headers; /* metadata columns that the query uses */
     bool bounded_job;       /* execution.runtime-mode = batch: a source that cannot end is refused */
+    const char *time_zone;  /* the session's, for decoders; NULL: UTC */
     const src_field *fields; /* the table's physical columns, for connectors that make rows (datagen); valid during src_open only */
     uint32_t n_fields;
 } src_context;

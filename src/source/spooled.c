@@ -319,5 +319,7 @@ static void on_moved(void *cx) {
     src_spooled *s = cx;
     atomic_store(&s->posted, false); /* what moves from now on calls again */
     pop_acks(s, spool_durable(s->spool), true);
-    if ((s->n_held || s->held_datagrams) && !s->closing && !spool_full(s->spool)) go_on(s);
+    if (s->closing || spool_full(s->spool)) return;
+    if (s->room) s->room(s);
+    if (s->n_held || s->held_datagrams) go_on(s);
 }
