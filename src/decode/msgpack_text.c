@@ -2,7 +2,8 @@
  *
  *   integers      decimal                        floats    as Java's Double.toString and Float.toString; NaN and infinities as JSON strings
  *   bool, nil     true, false, null              str, bin  a string; ill-formed UTF-8 replaced by U+FFFD
- *   map, array    JSON without blanks; of equal keys the last counts; keys that are no strings as their text
+ *   map, array    JSON without blanks; of equal keys the last counts; keys that are numbers and the like as their text, and none
+ *                 that are maps or arrays
  *   EventTime and timestamps   "2025-01-02T03:04:05.123456789Z"
  *   other ext     Base64 of its bytes
  */
@@ -102,19 +103,11 @@ static bool members(mp_decoder *d, const uint8_t **p, const uint8_t *end, uint32
         js_token tok;
         fz_sv s = {0};
         if (k) fz_buf_putc(out, ',');
-        const uint8_t *at = *p;
         if (mp_read(p, end, &name) != MP_OK) return broken(d);
         size_t key = out->len;
         if (name.type == MP_NIL) js_quote(out, FZ_SV("null"));
         else if (mpd_scalar_text(d, &name, &tok, &s)) js_quote(out, mpd_utf8(d, s));
-        else { /* an array or a map as a key: its JSON text, quoted */
-            fz_buf t = {0};
-            *p = at;
-            bool ok = mpd_json_text(d, p, end, depth + 1, &t);
-            if (ok) js_quote(out, (fz_sv){(const char *)t.data, t.len});
-            fz_buf_free(&t);
-            if (!ok) return false;
-        }
+        else return js_error(&d->json.parser, "a key is an array or a map"); /* their text, quoted again at each level, would grow without bound */
         uint32_t i = (uint32_t)(js_member_of(m, out, key, out->len - key) - m->v);
         fz_buf_putc(out, ':');
         size_t from = out->len;

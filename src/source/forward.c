@@ -20,7 +20,7 @@ static const fz_option forward_options[] = {
     {.name = "heartbeat.udp", .type = FZ_OPT_BOOL, .dflt = "false", .doc = "Whether UDP heartbeats (fluentd: heartbeat_type udp) are answered, on the same address and port. TCP heartbeats always are."},
     {0}};
 
-static const src_metadata_column forward_metadata[] = {{"tag", "STRING"}, {"time", "TIMESTAMP_LTZ(6) NOT NULL"}, {"record", "STRING NOT NULL"}, {"arrival_time", "TIMESTAMP_LTZ(3) NOT NULL"}, {NULL, NULL}};
+static const src_metadata_column forward_metadata[] = {{"tag", "STRING"}, {"time", "TIMESTAMP_LTZ(6) NOT NULL"}, {"record", "STRING"}, {"arrival_time", "TIMESTAMP_LTZ(3) NOT NULL"}, {NULL, NULL}};
 
 static fz_status forward_check(const fz_pair *o, size_t n, fz_error *err) {
     const char *key = fz_pair_get(o, n, "shared-key"), *user = fz_pair_get(o, n, "username"), *password = fz_pair_get(o, n, "password");

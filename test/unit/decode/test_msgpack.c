@@ -165,7 +165,8 @@ static void nested(void **state) {
     expect_reject(f, "a INT", "81 a1 61 80", "a map");
     expect(f, "s STRING", "81 a1 73 82 a1 61 93 01 c0 c3 a1 62 a1 22", "{\"a\":[1,null,true],\"b\":\"\\\"\"}");
     expect(f, "s STRING", "81 a1 73 83 a1 61 01 a1 62 02 a1 61 03", "{\"a\":3,\"b\":2}");
-    expect(f, "s STRING", "81 a1 73 81 91 01 81 02 cb 7f f8 00 00 00 00 00 00", "{\"[1]\":{\"2\":\"NaN\"}}");
+    expect(f, "s STRING", "81 a1 73 81 c3 81 02 cb 7f f8 00 00 00 00 00 00", "{\"true\":{\"2\":\"NaN\"}}");
+    expect_reject(f, "s STRING", "81 a1 73 81 91 01 02", "a key is an array or a map");
     expect(f, "s STRING", "81 a1 73 91 a2 c3 28", "[\"\xef\xbf\xbd(\"]");
 }
 
