@@ -9,7 +9,11 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-enum { KEEP_BYTES = 256 << 10, RETRY_S = 1 };
+enum {
+    KEEP_BYTES = 256 << 10, /* buffers that are larger are not kept for the next request */
+    BUSY_WAIT_MS = 2000,    /* so long requests wait for a disk that is slower than the senders; then they are told to come again */
+    RETRY_S = 1
+};
 
 static const fz_option otlp_options[] = {
     {.name = "listen", .type = FZ_OPT_STRING, .doc = "Address and port of OTLP over HTTP (POST /v1/logs): '127.0.0.1:4318', '[::1]:4318', '0.0.0.0:4318'. It or 'grpc.listen' is required."},
@@ -64,43 +68,99 @@ static fz_status unfold(otlp_source *o, const otlp_body *body, fz_sv *out, fz_er
     return FZ_OK;
 }
 
-static fz_status append(otlp_source *o, otlp_partial *partial, src_durable_fn fn, void *cx, fz_error *err) {
-    otlp_batch *b = &o->batch;
-    if (b->n) FZ_TRY(src_spooled_append(&o->s, otlp_frames(b, fz_now_ms()), b->n_runs, fn, cx, err));
-    partial->refused = b->refused;
-    memcpy(partial->why, b->why, sizeof partial->why);
-    otlp_count(&o->stats.records, b->n);
-    otlp_count(&o->stats.refused_records, b->refused);
-    if (!b->n) fn(cx, true);
-    return FZ_OK;
-}
-
 static void say(otlp_source *o, const char *event, const char *message) {
     uint64_t suppressed;
     if (!fz_log_allowed(&o->log_limit, 5, 60000, &suppressed)) return;
     fz_log(FZ_LOG_WARN, event, FZ_KV("table", "%s", o->s.base.cx.table), FZ_KV("message", "%s", message), FZ_KV("suppressed", "%llu", (unsigned long long)suppressed), NULL);
 }
 
-fz_status otlp_take(otlp_source *o, const otlp_body *body, otlp_partial *partial, src_durable_fn fn, void *cx, fz_error *err) {
+static void on_durable(void *cx, bool durable) {
+    otlp_request *q = cx;
+    q->durable(q, durable);
+}
+
+static fz_status append(otlp_source *o, otlp_request *q, fz_error *err) {
+    otlp_batch *b = &o->batch;
+    if (b->n) FZ_TRY(src_spooled_append(&o->s, otlp_frames(b, fz_now_ms()), b->n_runs, on_durable, q, err));
+    q->partial.refused = b->refused;
+    memcpy(q->partial.why, b->why, sizeof q->partial.why);
+    if (b->refused) say(o, "otlp.records-refused", b->why);
+    otlp_count(&o->stats.records, b->n);
+    otlp_count(&o->stats.refused_records, b->refused);
+    if (!b->n) q->durable(q, true);
+    return FZ_OK;
+}
+
+static fz_status take(otlp_source *o, otlp_request *q, fz_error *err) {
     fz_sv message;
-    otlp_count(&o->stats.requests, 1);
-    fz_status rc = FZ_OK;
-    if (src_spooled_full(&o->s)) rc = fz_fail(err, FZ_RETRY, "spool.full", "there is no room for more records now"); /* before any work is done */
-    if (rc == FZ_OK) rc = unfold(o, body, &message, err);
-    if (rc == FZ_OK) rc = otlp_split(message.p, message.n, o->s.base.cx.max_record_size, o->max_message, &o->batch, err);
+    otlp_batch *b = &o->batch;
+    if (src_spooled_full(&o->s)) return fz_fail(err, FZ_RETRY, "spool.full", "there is no room for more records now"); /* before any work is done */
+    fz_status rc = unfold(o, &q->body, &message, err);
+    if (rc == FZ_OK) rc = otlp_split(message.p, message.n, o->s.base.cx.max_record_size, o->max_message, b, err);
     keep_small(&o->unpacked);
     keep_small(&o->converted);
-    if (rc == FZ_OK) {
-        if (o->batch.refused) say(o, "otlp.records-refused", o->batch.why);
-        rc = append(o, partial, fn, cx, err);
-    }
-    if (rc == FZ_RETRY) otlp_count(&o->stats.refused_room, 1);
-    else if (rc != FZ_OK) {
-        otlp_count(&o->stats.refused_bad, 1);
-        say(o, "otlp.refused", err->message);
-    }
-    if (o->batch.bytes.cap + o->batch.contexts.cap > 2 * KEEP_BYTES || o->batch.cap > KEEP_BYTES / 16 || o->batch.resource.cap > KEEP_BYTES || o->batch.context.cap > KEEP_BYTES) otlp_batch_free(&o->batch);
+    if (rc == FZ_OK) rc = append(o, q, err);
+    if (b->bytes.cap + b->contexts.cap > 2 * KEEP_BYTES || b->cap > KEEP_BYTES / 16 || b->resource.cap > KEEP_BYTES || b->context.cap > KEEP_BYTES) otlp_batch_free(b);
     return rc;
+}
+
+/* false: the disk is slower than the senders just now. */
+static bool try_to_take(otlp_source *o, otlp_request *q) {
+    fz_error err;
+    fz_status rc = take(o, q, &err);
+    if (rc == FZ_OK) return true;
+    if (rc == FZ_RETRY && strcmp(err.code, "spool.busy") == 0 && fz_mono_ns() < q->until_ns) return false;
+    otlp_count(rc == FZ_RETRY ? &o->stats.refused_room : &o->stats.refused_bad, 1);
+    if (rc != FZ_RETRY) say(o, "otlp.refused", err.message);
+    else (void)fz_fail(&err, rc, "otlp.no-room", o->s.closing ? "the server ends" : "there is no room for more records now"); /* where the spool lies is nobody's business */
+    q->failed(q, &err);
+    return true;
+}
+
+static void try_queue(src_spooled *s) {
+    otlp_source *o = (otlp_source *)s;
+    while (o->queue) {
+        otlp_request *q = o->queue;
+        o->queue = q->next;
+        if (!try_to_take(o, q)) {
+            q->next = o->queue;
+            o->queue = q;
+            return;
+        }
+    }
+    o->queue_end = NULL;
+}
+
+/* Also when the spool never speaks up: nobody waits for ever. */
+static void on_timer(void *cx) {
+    otlp_source *o = cx;
+    o->timer = false;
+    try_queue(&o->s);
+    if (!o->queue) return;
+    o->timer = true;
+    net_loop_after(o->s.loop, BUSY_WAIT_MS / 4, on_timer, o);
+}
+
+bool otlp_take(otlp_source *o, otlp_request *q) {
+    otlp_count(&o->stats.requests, 1);
+    q->until_ns = fz_mono_ns() + BUSY_WAIT_MS * 1000000ll;
+    if (!o->queue && try_to_take(o, q)) return true;
+    q->next = NULL;
+    *(o->queue ? o->queue_end : &o->queue) = q;
+    o->queue_end = &q->next;
+    if (!o->timer) net_loop_after(o->s.loop, BUSY_WAIT_MS / 4, on_timer, o);
+    o->timer = true;
+    return false;
+}
+
+bool otlp_forget(otlp_source *o, otlp_request *q) {
+    for (otlp_request **at = &o->queue; *at; at = &(*at)->next)
+        if (*at == q) {
+            *at = q->next;
+            if (o->queue_end == &q->next) o->queue_end = at;
+            return true;
+        }
+    return false;
 }
 
 /* ---- answers ---- */
@@ -159,6 +219,11 @@ static void otlp_ended(src_spooled *s) {
         fz_log(FZ_LOG_INFO, "otlp.ended", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("requests", "%llu", got(&t->requests)), FZ_KV("records", "%llu", got(&t->records)),
                FZ_KV("refused_records", "%llu", got(&t->refused_records)), FZ_KV("refused_bad", "%llu", got(&t->refused_bad)), FZ_KV("refused_auth", "%llu", got(&t->refused_auth)),
                FZ_KV("refused_room", "%llu", got(&t->refused_room)), NULL);
+    while (o->queue) { /* of HTTP: those of gRPC went with their connections */
+        otlp_request *q = o->queue;
+        o->queue = q->next;
+        fz_free(q);
+    }
     OPENSSL_cleanse(o->token_hash, sizeof o->token_hash);
     fz_buf_free(&o->unpacked);
     fz_buf_free(&o->converted);
@@ -185,6 +250,7 @@ static fz_status otlp_open(const fz_pair *p, size_t n, const src_context *cx, sr
     otlp_source *o = FZ_NEW(otlp_source);
     const char *token = fz_pair_get(p, n, "token");
     o->s.ended = otlp_ended;
+    o->s.room = try_queue;
     o->token = wants_token(p, n);
     o->open_to_all = !o->token && !fz_pair_get(p, n, "tls.ca");
     o->retry_after_s = RETRY_S;

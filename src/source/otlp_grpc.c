@@ -46,8 +46,9 @@ static void unlink_call(h2_call *x) {
     x->conn = NULL;
 }
 static void leave(h2_call *x) {
+    otlp_source *o = x->conn->o;
     unlink_call(x);
-    if (x->state != CALL_WAITING) call_free(x);
+    if (x->state != CALL_WAITING || otlp_forget(o, &x->q)) call_free(x);
 }
 
 /* What nghttp2 has to say goes onto the connection. */
@@ -68,27 +69,32 @@ static void refuse(h2_call *x, grpc_code code, uint32_t retry_s, const char *mes
 
 /* ---- a request that is whole ---- */
 
-static void on_durable(void *cx, bool durable) {
-    h2_call *x = cx;
+static void on_durable(otlp_request *q, bool durable) {
+    h2_call *x = (h2_call *)q;
     h2_conn *c = x->conn;
     if (!c) {
         call_free(x);
         return;
     }
     x->state = CALL_ANSWERED;
+    fz_buf_free(&x->body);
     if (durable) h2_answer_taken(x);
     else h2_answer_error(x, GRPC_UNAVAILABLE, 0, "the server ends; whether the records are kept is not known");
     flush(c);
 }
 
+static void on_failed(otlp_request *q, const fz_error *e) {
+    h2_call *x = (h2_call *)q;
+    refuse(x, otlp_code_of(e), e->cls == FZ_RETRY ? x->conn->o->retry_after_s : 0, e->message);
+    flush(x->conn);
+}
+
 static void take(h2_call *x, const uint8_t *p, size_t n, bool packed) {
-    otlp_source *o = x->conn->o;
-    otlp_body body = {packed ? x->coding : NULL, p, n, false};
-    fz_error e;
     x->state = CALL_WAITING;
-    fz_status rc = otlp_take(o, &body, &x->partial, on_durable, x, &e);
-    if (rc == FZ_OK) fz_buf_free(&x->body);
-    else refuse(x, otlp_code_of(&e), rc == FZ_RETRY ? o->retry_after_s : 0, e.message);
+    x->q.body = (otlp_body){packed ? x->coding : NULL, p, n, false};
+    x->q.durable = on_durable;
+    x->q.failed = on_failed;
+    if (otlp_take(x->conn->o, &x->q)) fz_buf_free(&x->body);
 }
 
 static size_t announced(const h2_call *x) { return (size_t)x->body.data[1] << 24 | (size_t)x->body.data[2] << 16 | (size_t)x->body.data[3] << 8 | x->body.data[4]; }

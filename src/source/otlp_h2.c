@@ -22,7 +22,7 @@ void h2_answer_taken(h2_call *x) {
     nghttp2_data_provider provider = {.source = {.ptr = x}, .read_callback = read_out};
     b->len = 0;
     fz_buf_append(b, "\0\0\0\0\0", 5);
-    otlp_put_response(b, &x->partial);
+    otlp_put_response(b, &x->q.partial);
     size_t n = b->len - 5;
     for (int i = 0; i < 4; i++) b->data[1 + i] = (uint8_t)(n >> (24 - 8 * i));
     nghttp2_submit_response(x->conn->session, x->stream, headers, 3, &provider);

@@ -8,6 +8,7 @@
 typedef struct h2_conn h2_conn;
 typedef enum { CALL_HEADERS, CALL_READING, CALL_WAITING, CALL_ANSWERED } call_state;
 typedef struct h2_call {
+    otlp_request q;
     h2_conn *conn;      /* NULL: its stream is gone */
     struct h2_call *prev, *next;
     int32_t stream;
@@ -16,7 +17,6 @@ typedef struct h2_call {
     char coding[16];    /* of grpc-encoding; "": identity */
     char *authorization;
     fz_buf body;        /* with the five bytes before the message */
-    otlp_partial partial;
     fz_buf out;         /* the answer's message, the same way */
     size_t out_at;
 } h2_call;

@@ -11,7 +11,7 @@
 #include "source/otlp_int.h"
 #include <stdio.h>
 
-typedef struct waiting { otlp_source *o; net_http_request *r; bool json; otlp_partial partial; } waiting;
+typedef struct waiting { otlp_request q; otlp_source *o; net_http_request *r; bool json; } waiting;
 
 typedef enum { TYPE_PROTOBUF, TYPE_JSON, TYPE_OTHER } media;
 
@@ -59,24 +59,26 @@ static void answer_taken(net_http_request *r, bool json, const otlp_partial *p) 
     fz_buf_free(&b);
 }
 
-static void on_durable(void *cx, bool durable) {
-    waiting *w = cx;
-    if (durable) answer_taken(w->r, w->json, &w->partial);
+static void on_durable(otlp_request *q, bool durable) {
+    waiting *w = (waiting *)q;
+    if (durable) answer_taken(w->r, w->json, &q->partial);
     else answer_no_room(w->o, w->r, w->json, "the server ends; whether the records are kept is not known");
     fz_free(w);
 }
 
-static void take(otlp_source *o, net_http_request *r, bool json) {
-    fz_error e;
-    waiting *w = FZ_NEW(waiting);
-    *w = (waiting){.o = o, .r = r, .json = json};
-    otlp_body body = {net_http_header(r, "content-encoding"), r->body, r->n_body, json};
-    fz_status rc = otlp_take(o, &body, &w->partial, on_durable, w, &e);
-    if (rc == FZ_OK) return;
+static void on_failed(otlp_request *q, const fz_error *e) {
+    waiting *w = (waiting *)q;
+    grpc_code code = otlp_code_of(e);
+    if (e->cls == FZ_USER) answer_error(w->r, 415, w->json, &(net_http_field){"Accept-Encoding", "gzip, zstd, deflate"}, GRPC_INVALID_ARGUMENT, e->message);
+    else if (e->cls != FZ_DATA) answer_no_room(w->o, w->r, w->json, e->message);
+    else answer_error(w->r, code == GRPC_RESOURCE_EXHAUSTED ? 413 : 400, w->json, NULL, code, e->message);
     fz_free(w);
-    if (rc == FZ_USER) answer_error(r, 415, json, &(net_http_field){"Accept-Encoding", "gzip, zstd, deflate"}, GRPC_INVALID_ARGUMENT, e.message);
-    else if (rc != FZ_DATA) answer_no_room(o, r, json, e.message);
-    else answer_error(r, otlp_code_of(&e) == GRPC_RESOURCE_EXHAUSTED ? 413 : 400, json, NULL, otlp_code_of(&e), e.message);
+}
+
+static void take(otlp_source *o, net_http_request *r, bool json) {
+    waiting *w = FZ_NEW(waiting);
+    *w = (waiting){.q = {.body = {net_http_header(r, "content-encoding"), r->body, r->n_body, json}, .durable = on_durable, .failed = on_failed}, .o = o, .r = r, .json = json};
+    (void)otlp_take(o, &w->q);
 }
 
 void otlp_http_request(void *cx, net_http_request *r) {

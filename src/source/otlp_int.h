@@ -65,6 +65,7 @@ typedef enum {
     GRPC_OK = 0, GRPC_INVALID_ARGUMENT = 3, GRPC_NOT_FOUND = 5, GRPC_PERMISSION_DENIED = 7, GRPC_RESOURCE_EXHAUSTED = 8, GRPC_UNIMPLEMENTED = 12, GRPC_INTERNAL = 13, GRPC_UNAVAILABLE = 14, GRPC_UNAUTHENTICATED = 16
 } grpc_code;
 
+typedef struct otlp_request otlp_request;
 typedef struct otlp_stats { _Atomic uint64_t requests, records, refused_records, refused_bad, refused_auth, refused_room; } otlp_stats;
 typedef struct otlp_source {
     src_spooled s;
@@ -76,14 +77,26 @@ typedef struct otlp_source {
     /* loop */
     fz_buf unpacked, converted;
     otlp_batch batch;
+    bool timer;
+    otlp_request *queue, **queue_end; /* requests that wait for the disk, in the order in which they came */
     fz_log_limit log_limit;
 } otlp_source;
 
 typedef struct otlp_body { const char *coding; const void *p; size_t n; bool json; } otlp_body; /* coding NULL: as it is */
 typedef struct otlp_partial { uint64_t refused; char why[200]; } otlp_partial;
-/* Takes a request in. fn is called when its records are durable (at once when there are none), unless this fails. *partial: what was refused of it.
- * USER body.coding; DATA body.encoding, body.too-large, otlp.*, spool.too-large; RETRY. The counters are seen to. */
-fz_status otlp_take(otlp_source *o, const otlp_body *body, otlp_partial *partial, src_durable_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
+/* A request on its way. Belongs to whom it came from; the first member of it. */
+struct otlp_request {
+    otlp_request *next;
+    otlp_body body;        /* valid until it is taken, failed or forgotten */
+    otlp_partial partial;  /* what was refused of it, once it is taken */
+    int64_t until_ns;
+    void (*durable)(otlp_request *q, bool durable);             /* its records are safe; at once when there are none */
+    void (*failed)(otlp_request *q, const fz_error *err);       /* nothing was taken. USER body.coding; DATA body.encoding, body.too-large, otlp.*, spool.too-large; RETRY */
+};
+/* Takes it in: exactly one of durable and failed is called, now or later, unless it is forgotten before. While the disk is slower than the senders it waits, for a moment. The counters are seen to. */
+bool otlp_take(otlp_source *o, otlp_request *q); /* false: it waits, and its body is still needed */
+/* It is going away. false: it was taken, and durable will be called; or it was answered. */
+bool otlp_forget(otlp_source *o, otlp_request *q);
 bool otlp_authorized(otlp_source *o, const char *authorization); /* the header's value or NULL */
 grpc_code otlp_code_of(const fz_error *err);
 /* Appends google.rpc.Status; retry_s > 0: with a RetryInfo. */
