@@ -6,7 +6,7 @@
  *             the tag: a word is one only with a colon or a [PID] behind it. A message with a PRI and a tag, but no time, is of this kind too.
  *   none      message is the whole text; a valid PRI in front of it is still read.
  */
-#include "decode/syslog_int.h"
+#include "decode/syslog_parts.h"
 
 const char *const sys_facilities[24] = {"kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp",
                                         "ntp", "audit", "alert", "clock", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"};

@@ -1,6 +1,6 @@
 /* Times in syslog messages: RFC 5424 6.2.3, and RFC 3164 4.1.2 with what senders have made of it (a fraction, a year, one or two digits for the day). */
 #include "col/datetime.h"
-#include "decode/syslog_int.h"
+#include "decode/syslog_parts.h"
 
 #define A_MONTH_US (31 * DT_US_PER_DAY)
 enum { LEAP_SEARCH = 9 }; /* years back to the one before the last leap year, over a century that has none */

@@ -183,24 +183,6 @@ static const char *secret_of(void *cx, const char *access_key) {
     return NULL;
 }
 
-static bool may_call(firehose_source *f, net_http_request *r) {
-    fz_error e;
-    if (f->open_to_all && net_http_header(r, "origin")) { /* any page in a browser on this machine could write else */
-        count(&f->stats.refused_auth, 1);
-        answer_error(r, 403, "AccessDeniedException", "web pages may send only where 'auth' = 'sigv4'");
-        return false;
-    }
-    if (!f->signed_only) return true;
-    fields h = {.n = 0};
-    net_http_each_header(r, add_field, &h);
-    aws_verify_input in = {.service = "firehose", .region = f->region, .method = r->method, .path = r->path, .query = r->query, .headers = h.v, .n_headers = h.n, .body = r->body, .n_body = r->n_body,
-                           .now_ms = fz_now_ms(), .encode_path_twice = true};
-    if (aws_verify(&in, secret_of, f, &e) == FZ_OK) return true;
-    count(&f->stats.refused_auth, 1);
-    answer_error(r, 400, e.code, e.message);
-    return false;
-}
-
 typedef enum { OP_PUT, OP_PUT_BATCH, OP_DESCRIBE, OP_LIST, OP_UNKNOWN } operation;
 static operation operation_of(const net_http_request *r) {
     static const char *const names[] = {"PutRecord", "PutRecordBatch", "DescribeDeliveryStream", "ListDeliveryStreams"};
@@ -209,6 +191,33 @@ static operation operation_of(const net_http_request *r) {
     for (int i = 0; i < OP_UNKNOWN; i++)
         if (strcmp(t + strlen(TARGET), names[i]) == 0) return (operation)i;
     return OP_UNKNOWN;
+}
+
+static bool refuse_caller(firehose_source *f, net_http_request *r, int status, const char *type, const char *message) {
+    count(&f->stats.refused_auth, 1);
+    answer_error(r, status, type, message);
+    return false;
+}
+
+/* What can be said before the body is read. false: it is answered. */
+static bool admit(firehose_source *f, net_http_request *r) {
+    bool open = f->open_to_all && net_http_header(r, "origin"); /* any page in a browser on this machine could write else */
+    if (open) return refuse_caller(f, r, 403, "AccessDeniedException", "web pages may send only where 'auth' = 'sigv4'");
+    if (f->signed_only && !net_http_header(r, "authorization")) return refuse_caller(f, r, 400, "MissingAuthenticationTokenException", "Missing Authentication Token");
+    if (operation_of(r) != OP_UNKNOWN) return true;
+    count(&f->stats.refused_bad, 1);
+    answer_error(r, strcmp(r->method, "POST") == 0 ? 400 : 404, "UnknownOperationException", "PutRecord, PutRecordBatch, DescribeDeliveryStream and ListDeliveryStreams are there, by POST to /");
+    return false;
+}
+
+static bool signature_fits(firehose_source *f, net_http_request *r) {
+    fz_error e;
+    if (!f->signed_only) return true;
+    fields h = {.n = 0};
+    net_http_each_header(r, add_field, &h);
+    aws_verify_input in = {.service = "firehose", .region = f->region, .method = r->method, .path = r->path, .query = r->query, .headers = h.v, .n_headers = h.n, .body = r->body, .n_body = r->n_body,
+                           .now_ms = fz_now_ms(), .encode_path_twice = true};
+    return aws_verify(&in, secret_of, f, &e) == FZ_OK || refuse_caller(f, r, 400, e.code, e.message);
 }
 
 /* Is the call for our stream? */
@@ -227,12 +236,7 @@ static void call(firehose_source *f, net_http_request *r) {
     json_t *in;
     fz_error e;
     operation op = operation_of(r);
-    if (!may_call(f, r)) return;
-    if (op == OP_UNKNOWN) {
-        count(&f->stats.refused_bad, 1);
-        answer_error(r, strcmp(r->method, "POST") == 0 ? 400 : 404, "UnknownOperationException", "PutRecord, PutRecordBatch, DescribeDeliveryStream and ListDeliveryStreams are there, by POST to /");
-        return;
-    }
+    if (!admit(f, r) || !signature_fits(f, r)) return;
     if (op <= OP_PUT_BATCH && src_spooled_full(&f->s)) { /* before any work is done */
         no_room(f, r, 1);
         return;
@@ -249,11 +253,18 @@ static void call(firehose_source *f, net_http_request *r) {
     json_decref(in);
 }
 
+static bool asks_for_health(const net_http_request *r) { return strcmp(r->path, HEALTH_PATH) == 0 && (strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0); }
+
+static void on_head(void *cx, net_http_request *r) {
+    firehose_source *f = cx;
+    if (!asks_for_health(r) && !admit(f, r)) count(&f->stats.calls, 1);
+}
+
 static void on_request(void *cx, net_http_request *r) {
     firehose_source *f = cx;
     static const net_http_field json[] = {{"Content-Type", "application/json"}};
     count(&f->stats.calls, 1);
-    if (strcmp(r->path, HEALTH_PATH) == 0 && (strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0)) {
+    if (asks_for_health(r)) {
         bool full = src_spooled_full(&f->s) || f->s.closing;
         const char *body = full ? "{\"status\":\"full\"}\n" : "{\"status\":\"ok\"}\n";
         net_http_answer(r, full ? 503 : 200, json, 1, body, strlen(body));
@@ -348,6 +359,7 @@ static fz_status firehose_open(const fz_pair *o, size_t n, const src_context *cx
     take_options(f, o, n);
     fz_status rc = src_spooled_open(&f->s, &src_firehose_ops, o, n, cx, err);
     if (rc == FZ_OK) rc = src_listen_options(&f->s, o, n, "listen", f->signed_only, &lo, err);
+    lo.http_head = on_head;
     if (rc == FZ_OK) rc = src_spooled_http(&f->s, &lo, on_request, f, err);
     if (rc == FZ_OK) *out = &f->s.base;
     else src_spooled_close(&f->s.base);

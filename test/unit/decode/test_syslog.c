@@ -1,6 +1,6 @@
 /* The format 'syslog': RFC 5424 with its structured data, RFC 3164 as senders write it, times without years and zones, and what is neither. */
 #include "test_decode.h"
-#include "decode/syslog_int.h"
+#include "decode/syslog_parts.h"
 
 #define SCHEMA "priority INT, facility INT, severity INT, version INT, facility_text STRING, severity_text STRING, timestamp TIMESTAMP_LTZ(6), hostname STRING, app_name STRING, procid STRING, msgid STRING, " \
                "structured_data MAP<STRING,MAP<STRING,STRING>>, message STRING, raw STRING, format STRING"

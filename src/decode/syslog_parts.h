@@ -1,6 +1,6 @@
 /* Inside the syslog decoder: the parts of one message. */
-#ifndef DEC_SYSLOG_INT_H
-#define DEC_SYSLOG_INT_H
+#ifndef DEC_SYSLOG_PARTS_H
+#define DEC_SYSLOG_PARTS_H
 #include "col/tz.h"
 #include "decode/json_int.h"
 

@@ -17,7 +17,7 @@
  */
 #include "col/datetime.h"
 #include "decode/json_fast_int.h"
-#include "decode/syslog_int.h"
+#include "decode/syslog_parts.h"
 #include <stdio.h>
 
 const fz_option dec_syslog_options[] = {
