@@ -224,7 +224,7 @@ fz_status arc_load(dlv_delivery *d, fz_arena *a, const char **state, const char 
 
 /* ---- giving up ---- */
 
-typedef struct error_lines { const archive_lot *l; const fz_error *why; const char *code, *table; fio_writer *w; fz_buf line; } error_lines;
+typedef struct error_lines { arc_failure f; int64_t oldest_ms; fio_writer *w; fz_buf line; } error_lines;
 
 /* Firehose's names where they are documented. */
 static const char *error_code(const fz_error *why) {
@@ -238,21 +238,14 @@ static const char *error_code(const fz_error *why) {
 
 static fz_status error_line(void *cx, fz_sv row, int64_t time_ms, fz_error *err) {
     error_lines *e = cx;
-    fz_buf *b = &e->line;
-    b->len = 0;
-    fz_buf_printf(b, "{\"attemptsMade\":%u,\"arrivalTimestamp\":%" PRId64 ",\"errorCode\":\"%s\",\"errorMessage\":", e->l->attempts, time_ms >= 0 ? time_ms : e->l->oldest_ms, e->code);
-    fz_buf_json(b, e->why->message, strlen(e->why->message));
-    fz_buf_printf(b, ",\"attemptEndingTimestamp\":%" PRId64 ",\"rawData\":\"", e->l->last_attempt_ms);
-    fz_buf_base64(b, row.p, row.n);
-    fz_buf_puts(b, "\",\"table\":");
-    fz_buf_json(b, e->table, strlen(e->table));
-    fz_buf_puts(b, "}\n");
-    return fio_writer_append(e->w, b->data, b->len, err);
+    e->line.len = 0;
+    arc_error_line(&e->f, row, time_ms >= 0 ? time_ms : e->oldest_ms, &e->line);
+    return fio_writer_append(e->w, e->line.data, e->line.len, err);
 }
 
 static fz_status put_errors(dlv_delivery *d, const archive_lot *l, const char *location, const fz_error *why, fz_error *err) {
     archive *x = d->impl;
-    error_lines e = {.l = l, .why = why, .code = error_code(why), .table = d->cx.table};
+    error_lines e = {.f = {error_code(why), why->message, d->cx.table, l->attempts, l->last_attempt_ms}, .oldest_ms = l->oldest_ms};
     uint64_t size;
     FZ_TRY(fio_writer_open(x->io, location, &e.w, err));
     fz_status rc = arc_body_lines(l->body, error_line, &e, err);
@@ -260,7 +253,7 @@ static fz_status put_errors(dlv_delivery *d, const archive_lot *l, const char *l
     else fio_writer_abort(e.w);
     fz_buf_free(&e.line);
     if (rc == FZ_OK)
-        fz_log(FZ_LOG_WARN, "delivery.diverted", FZ_KV("delivery", "%s", d->cx.table), FZ_KV("rows", "%" PRIu64, l->lot.rows), FZ_KV("object", "%s", location), FZ_KV("code", "%s", e.code), NULL);
+        fz_log(FZ_LOG_WARN, "delivery.diverted", FZ_KV("delivery", "%s", d->cx.table), FZ_KV("rows", "%" PRIu64, l->lot.rows), FZ_KV("object", "%s", location), FZ_KV("code", "%s", e.f.code), NULL);
     return rc;
 }
 

@@ -12,6 +12,7 @@
 #include "aws/aws.h"
 #include "col/dtpattern.h"
 #include "delivery/archive_int.h"
+#include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 
@@ -182,4 +183,26 @@ void arc_uuid5(const char *space, const char *text, char out[37]) {
         snprintf(out + at, 3, "%02x", id[i]);
         at += 2;
     }
+}
+
+const char *arc_split_location(fz_arena *a, const char *s, const char **base) {
+    const char *scheme = strstr(s, "://"), *p = s;
+    if (scheme) {
+        p = strchr(scheme + 3, '/');
+        if (!p && scheme[3]) return *base = fz_arena_printf(a, "%s/", s), "";
+    } else if (fz_starts(s, "file:/")) p = s + 5;
+    else if (*s != '/') return NULL;
+    if (!p) return NULL;
+    *base = fz_arena_strndup(a, s, (size_t)(p + 1 - s));
+    return p + 1;
+}
+
+void arc_error_line(const arc_failure *f, fz_sv row, int64_t arrival_ms, fz_buf *out) {
+    fz_buf_printf(out, "{\"attemptsMade\":%u,\"arrivalTimestamp\":%" PRId64 ",\"errorCode\":\"%s\",\"errorMessage\":", f->attempts, arrival_ms, f->code);
+    fz_buf_json(out, f->message, strlen(f->message));
+    fz_buf_printf(out, ",\"attemptEndingTimestamp\":%" PRId64 ",\"rawData\":\"", f->last_attempt_ms);
+    fz_buf_base64(out, row.p, row.n);
+    fz_buf_puts(out, "\",\"table\":");
+    fz_buf_json(out, f->table, strlen(f->table));
+    fz_buf_puts(out, "}\n");
 }

@@ -1,4 +1,4 @@
-/* Inside the delivery room: the parts of the connector firehose-s3.
+/* Inside the delivery room: the parts of the connector firehose-s3; cloudwatch-logs shares prefixes, lines and error objects.
  *
  *   firehose_s3.c  the connector: options, buffering, cutting
  *   arc_commit.c   delivering a lot, and giving one up: the order of intent, object and done record
@@ -31,6 +31,12 @@ const char *arc_stream_name(fz_arena *a, const char *text);
 bool arc_stream_name_ok(const char *s);
 /* UUID, version 5, of text in the namespace that is itself the UUID of `space`. */
 void arc_uuid5(const char *space, const char *text, char out[37]);
+
+/* "s3://bucket/", "file:///" or "/" into base; what follows is returned, NULL: s is no location. */
+const char *arc_split_location(fz_arena *a, const char *s, const char **base);
+/* One line of an error object, as Firehose's: row is what could not be delivered, without its LF. */
+typedef struct arc_failure { const char *code, *message, *table; uint32_t attempts; int64_t last_attempt_ms; } arc_failure;
+void arc_error_line(const arc_failure *f, fz_sv row, int64_t arrival_ms, fz_buf *out);
 
 /* ---- arc_rows.c ---- */
 

@@ -2,7 +2,7 @@
 #include "delivery/delivery_int.h"
 #include <stdio.h>
 
-static const dlv_ops *const connectors[] = {&dlv_firehose_s3_ops, &dlv_print_ops, &dlv_blackhole_ops};
+static const dlv_ops *const connectors[] = {&dlv_firehose_s3_ops, &dlv_cloudwatch_logs_ops, &dlv_print_ops, &dlv_blackhole_ops};
 #define N_CONNECTORS (sizeof connectors / sizeof *connectors)
 
 static const dlv_ops *find(const char *name) {

@@ -20,7 +20,7 @@ typedef struct dlv_ops {
     fz_status (*divert)(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err); /* NULL: cannot */
     void (*lot_free)(dlv_lot *lot);
 } dlv_ops;
-extern const dlv_ops dlv_blackhole_ops, dlv_firehose_s3_ops, dlv_print_ops;
+extern const dlv_ops dlv_blackhole_ops, dlv_cloudwatch_logs_ops, dlv_firehose_s3_ops, dlv_print_ops;
 
 struct dlv_delivery {
     const dlv_ops *ops;

@@ -50,24 +50,11 @@ static fz_status refuse(const given *g, const char *key, const char *why, fz_err
     return at(g, key, err);
 }
 
-/* "s3://bucket/" and what follows; "file:///", "/" and what follows. NULL: no location. */
-static const char *split_location(fz_arena *a, const char *s, const char **base) {
-    const char *scheme = strstr(s, "://"), *p = s;
-    if (scheme) {
-        p = strchr(scheme + 3, '/');
-        if (!p && scheme[3]) return *base = fz_arena_printf(a, "%s/", s), "";
-    } else if (fz_starts(s, "file:/")) p = s + 5;
-    else if (*s != '/') return NULL;
-    if (!p) return NULL;
-    *base = fz_arena_strndup(a, s, (size_t)(p + 1 - s));
-    return p + 1;
-}
-
 static bool is_local(const char *base) { return *base == '/' || fz_starts(base, "file:"); }
 
 static fz_status read_prefix(const given *g, const char *key, archive *x, fz_arena *a, fz_error *err) {
     bool is_error = strcmp(key, "error.path") == 0;
-    const char *text = get(g, key), **base = is_error ? &x->error_base : &x->base, *rest = split_location(a, text, base);
+    const char *text = get(g, key), **base = is_error ? &x->error_base : &x->base, *rest = arc_split_location(a, text, base);
     if (!rest && is_error && !strstr(text, "://") && !is_local(x->base)) { /* a prefix, as Firehose's ErrorOutputPrefix */
         *base = x->base;
         rest = text;

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""CloudWatch Logs (connector cloudwatch-logs) behind a real broker and an imitation of the service: the batch rules, events that the service does not keep, a group that is made late.
+
+usage: logs.py [CASE...]  by test/e2e/run.sh, which gives it a broker. FRAZIL_MOTO_PORT."""
+import base64, collections, json, os, signal, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
+from harness import BIN, ROOT, Broker, main, require
+
+B = Broker()
+PORT = int(os.environ.get("FRAZIL_MOTO_PORT", "29513"))
+URL = f"http://127.0.0.1:{PORT}"
+ENV = dict(os.environ, AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_EC2_METADATA_DISABLED="true")
+HOUR = 3600_000
+
+
+def moto(what, *args):
+    d = f"{os.environ.get('FRAZIL_TEST_DIR', '/tmp')}/moto-logs"
+    p = subprocess.run(["bash", f"{ROOT}/test/peers/moto.sh", what, d, *map(str, args)], capture_output=True, text=True)
+    require(p.returncode == 0, f"moto.sh {what}: {p.stdout}{p.stderr}")
+
+
+def client():
+    import boto3
+    return boto3.client("logs", endpoint_url=URL, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
+
+
+class Job:
+    def __init__(self, name, options="", columns="ts TIMESTAMP_LTZ(3), body STRING"):
+        self.dir = tempfile.mkdtemp(prefix=f"frazil-logs-{name}-", dir=os.environ.get("FRAZIL_TEST_DIR"))
+        self.topic = B.topic(os.path.basename(self.dir), 1)
+        self.group, self.log = f"/frazil/{name}", f"{self.dir}/log"
+        self.sql = f"{self.dir}/job.sql"
+        open(self.sql, "w").write(
+            f"SET 'pipeline.name'='logs'; SET 'execution.checkpointing.interval'='100 ms'; SET 'frazil.state.dir'='{self.dir}/state';\n"
+            f"CREATE TEMPORARY TABLE src ({columns}) WITH ('connector'='kafka','topic'='{self.topic}','properties.bootstrap.servers'='{B.address}','scan.startup.mode'='earliest-offset',"
+            f"'scan.bounded.mode'='latest-offset','format'='json');\n"
+            f"CREATE TEMPORARY TABLE logs ({columns}) WITH ('connector'='cloudwatch-logs','log-group'='{self.group}','log-stream'='s','endpoint'='{URL}','region'='us-east-1',{options}'buffer.interval'='200 ms');\n"
+            "INSERT INTO logs SELECT * FROM src;\n")
+
+    def start(self):
+        return subprocess.Popen([BIN, "run", self.sql], env=ENV, cwd=self.dir, stdout=open(self.log, "ab"), stderr=subprocess.STDOUT)
+
+    def text(self):
+        return open(self.log, errors="replace").read()
+
+    def run(self, code=0):
+        got = self.start().wait(90)
+        require(got == code, f"ends with {got}\n{self.text()[-3000:]}")
+
+    def events(self):
+        out, token, c = [], None, client()
+        while True:
+            a = c.get_log_events(logGroupName=self.group, logStreamName="s", startFromHead=True, limit=10000, **({"nextToken": token} if token else {}))
+            out += a["events"]
+            if a["nextForwardToken"] == token:
+                return out
+            token = a["nextForwardToken"]
+
+
+def when(ms):
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ms / 1000)) + f".{ms % 1000:03d}Z"
+
+
+def rules():
+    now = int(time.time() * 1000)
+    j = Job("rules", f"'auto-create'='true','message.column'='body','timestamp.column'='ts','error.path'='file:///ERRORS/',".replace("/ERRORS", tempfile.gettempdir() + f"/frazil-logs-errors-{os.getpid()}"))
+    good = [(now - 26 * HOUR + 2000, "second"), (now - 26 * HOUR, "first"), (now - 1000, "a day later")] + [(now - 5000 + i % 3000, f"n{i}") for i in range(10001)]
+    bad = [(now - 15 * 24 * HOUR, "too old"), (now + 3 * HOUR, "too new"), (now, "")]
+    B.produce(j.topic, 0, [{"ts": when(ms), "body": body} for ms, body in good + bad])
+    j.run()
+    got = j.events()
+    require(collections.Counter((e["timestamp"], e["message"]) for e in got) == collections.Counter(good), f"{len(got)} events, wanted {len(good)}: {[e for e in got if e['message'][0] != 'n']}\n{j.text()[-1500:]}")
+    errors = {}
+    place = tempfile.gettempdir() + f"/frazil-logs-errors-{os.getpid()}"
+    for d, _, files in os.walk(place):
+        for f in files:
+            for l in open(f"{d}/{f}"):
+                e = json.loads(l)
+                errors[base64.b64decode(e["rawData"]).decode()] = e["errorCode"]
+    require(errors == {"too old": "logs.too-old", "too new": "logs.too-new", "": "logs.empty-message"}, f"errors {errors}")
+
+
+def rows_as_json():
+    """The row is the message, the record's arrival the time; nothing comes twice when the job goes on."""
+    j = Job("json", "'auto-create'='true',", columns="id BIGINT, body STRING")
+    B.produce(j.topic, 0, [{"id": i, "body": "é\n"} for i in range(50)])
+    j.run()
+    B.produce(j.topic, 0, [{"id": 50}])
+    j.run()
+    got = j.events()
+    require(sorted(json.loads(e["message"])["id"] for e in got) == list(range(51)), f"{len(got)} events")
+    require(all(abs(e["timestamp"] / 1000 - time.time()) < 600 for e in got), "times")
+    require(json.loads(got[-1]["message"]) == {"id": 50}, got[-1])
+
+
+def a_group_that_comes_late():
+    """Without auto-create the job waits for the group; what it holds is delivered when there is one."""
+    j = Job("late", columns="id BIGINT, body STRING")
+    B.produce(j.topic, 0, [{"id": i, "body": "x"} for i in range(20)])
+    p = j.start()
+    time.sleep(2)
+    require(p.poll() is None and "logs.no-stream" in j.text(), f"{p.poll()}\n{j.text()[-2000:]}")
+    c = client()
+    c.create_log_group(logGroupName=j.group)
+    c.create_log_stream(logGroupName=j.group, logStreamName="s")
+    require(p.wait(60) == 0, j.text()[-2000:])
+    require(sorted(json.loads(e["message"])["id"] for e in j.events()) == list(range(20)), "events")
+
+
+moto("up", PORT)
+try:
+    main({f.__name__: f for f in (rules, rows_as_json, a_group_that_comes_late)})
+finally:
+    moto("down")
