@@ -1,38 +1,57 @@
-/* The connector 'filesystem' as a source: the lines of local files, read once.
+/* The connector 'filesystem' as a source: the lines of local files, read once, and those of standard input.
  *
  * Each file is a split, in the order of their names; a position is a byte offset, a record is a line without its line end (LF or CRLF).
  * A directory is read with all below it; what begins with '.' or '_' is skipped, as in Flink. The size at opening is where a file ends:
- * what is appended later is not read.
+ * what is appended later is not read. Files packed by gzip or zstd, by their names or their first bytes, are unpacked while they are read,
+ * and so is standard input; positions of those count bytes of text.
  *
- * What it does not do: watch for new files, tail, decompress, read other stores than local disks.
+ * What it does not do: watch for new files, tail, read other stores than local disks.
  *
  * Invariants
  *  1. A chunk ends behind a line end, or at the end of the file.
- *  2. A line larger than max_record_size is a record without bytes (oversized); no more of it is held than one block.
+ *  2. A line larger than max_record_size is a record without bytes (oversized); no more of it is held than one block (a stream: than one
+ *     record may have, and a block).
+ *  3. Standard input is read by one source of the process, and once.
  * Threads: reader r touches only the splits whose index is r modulo the readers; each has its own state.
  */
-#include "source/source_int.h"
+#include "source/file_int.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOCK (1u << 20)
+#define STREAM_BLOCK (256u << 10)
 
-typedef struct file_state { bool assigned; int64_t pos; int fd; } file_state; /* of a split; fd -1: not open */
+typedef struct file_state { /* of a split */
+    bool assigned;
+    int64_t pos;
+    int fd;              /* -1: not open */
+    bool streamed;       /* packed or standard input: read through `stream`, with what follows */
+    file_packing packing;
+    file_stream *stream; /* NULL: not open */
+    bool ended;          /* all of it has been handed out */
+    uint8_t *held;       /* of its text, from pos + skipped on, not handed out yet */
+    size_t n_held, cap_held;
+    int64_t skipped;     /* bytes of a line that is too large, from pos on; 0: none */
+} file_state;
 typedef struct file_source {
     src_source base;
     file_state *state; /* one for each split */
+    bool has_stdin;    /* and holds stdin_taken */
+    atomic_bool draining;
 } file_source;
+static atomic_bool stdin_taken;
 typedef struct file_chunk { fz_chunk chunk; uint8_t *bytes; } file_chunk;
 typedef struct paths { char **v; uint32_t n, cap; } paths;
 
 #define WRITES .state = FZ_OPT_NO_MEANING, .doc = "Concerns writing.", .why = "the table is read, not written"
 #define PARTITIONS .state = FZ_OPT_REFUSED, .doc = "Concerns partitioned tables.", .why = "partitioned directories are not read; give each partition's directory as a table of its own"
 static const fz_option options[] = {
-    {.name = "path", .type = FZ_OPT_STRING, .doc = "File or directory: an absolute path or a file: URI. A directory is read with all below it, in the order of names; files and directories that begin with '.' or '_' are skipped. Required."},
+    {.name = "path", .type = FZ_OPT_STRING, .doc = "File or directory: an absolute path or a file: URI. A directory is read with all below it, in the order of names; files and directories that begin with '.' or '_' are skipped. Files packed by gzip or zstd (by their names or their first bytes) are unpacked. '-' (or file:///dev/stdin) is standard input, to its end. Required."},
     {.name = "format", .type = FZ_OPT_STRING, .doc = "Format of a line. Required."},
     {.name = "source.monitor-interval", .type = FZ_OPT_DURATION, .state = FZ_OPT_REFUSED, .doc = "How often Flink looks for new files.", .why = "files are read once, as they are when the job starts; leave the option out"},
     {.name = "source.path.regex-pattern", .type = FZ_OPT_STRING, .state = FZ_OPT_REFUSED, .doc = "Pattern of paths to read.", .why = "name a directory that holds only the files to read"},
@@ -65,14 +84,30 @@ static const char *local_path(const char *uri, fz_error *err) {
     return NULL;
 }
 
+static bool is_stdin(const char *path) { return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0; }
+
 static fz_status refuse_compressed(const char *path, fz_error *err) {
-    static const char *const ends[] = {".gz", ".gzip", ".bz2", ".xz", ".zst", ".deflate"};
+    static const char *const ends[] = {".bz2", ".xz", ".lz4", ".snappy", ".deflate", ".zip", ".Z"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (fz_ends(path, ends[i])) {
-            fz_fail(err, FZ_USER, "file.compressed", "'%s' is compressed", path);
-            return fz_hint(err, "compressed files are not read; unpack it, or move it out of the directory");
+            fz_fail(err, FZ_USER, "file.compressed", "'%s' is compressed in a way that is not read", path);
+            return fz_hint(err, "gzip and zstd are read; unpack it, or move it out of the directory");
         }
     return FZ_OK;
+}
+
+/* Its name, or its first bytes. */
+static fz_status packing_of(const char *path, file_packing *out, fz_error *err) {
+    uint8_t head[4];
+    *out = fz_ends(path, ".gz") || fz_ends(path, ".gzip") ? FILE_GZIP : fz_ends(path, ".zst") || fz_ends(path, ".zstd") ? FILE_ZSTD : FILE_PLAIN;
+    if (*out != FILE_PLAIN) return FZ_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return io_error(err, "open", path);
+    ssize_t n = pread(fd, head, sizeof head, 0);
+    fz_status rc = n < 0 ? io_error(err, "read", path) : FZ_OK;
+    close(fd);
+    if (n > 0) *out = file_packing_of(head, (size_t)n);
+    return rc;
 }
 
 static fz_status collect(const char *path, unsigned depth, paths *out, fz_error *err) {
@@ -105,20 +140,47 @@ static fz_status add_splits(file_source *s, const paths *p, fz_error *err) {
     s->state = fz_calloc(p->n, sizeof *s->state);
     for (uint32_t i = 0; i < p->n; i++) {
         struct stat st;
+        file_state *f = &s->state[i];
         if (stat(p->v[i], &st) != 0) return io_error(err, "read", p->v[i]);
         src_split *x = src_add_split(&s->base, p->v[i], NULL, 0);
         x->start_is_earliest = true;
         x->stop = x->high = st.st_size;
-        s->state[i].fd = -1;
+        f->fd = -1;
+        FZ_TRY(packing_of(p->v[i], &f->packing, err));
+        f->streamed = f->packing != FILE_PLAIN;
     }
     return FZ_OK;
 }
 
+static fz_status add_stdin(file_source *s, fz_error *err) {
+    s->state = FZ_NEW(file_state);
+    *s->state = (file_state){.fd = -1, .streamed = true, .packing = FILE_BY_MAGIC};
+    src_split *x = src_add_split(&s->base, "standard input", NULL, 0);
+    x->start_is_earliest = true;
+    x->stop = INT64_MAX;
+    if (s->base.cx.look) return FZ_OK;
+    if (atomic_exchange(&stdin_taken, true)) return fz_fail(err, FZ_USER, "file.stdin", "table %s: standard input is read by another table already", s->base.cx.table);
+    s->has_stdin = true;
+    return FZ_OK;
+}
+
+static void leave_stream(file_state *st) {
+    file_stream_free(st->stream);
+    fz_free(st->held);
+    st->stream = NULL;
+    st->held = NULL;
+    st->n_held = st->cap_held = 0;
+    st->skipped = 0;
+}
+
 static void file_close(src_source *base) {
     file_source *s = (file_source *)base;
-    for (uint32_t i = 0; s->state && i < base->n_splits; i++)
+    for (uint32_t i = 0; s->state && i < base->n_splits; i++) {
         if (s->state[i].fd >= 0) close(s->state[i].fd);
+        leave_stream(&s->state[i]);
+    }
     fz_free(s->state);
+    if (s->has_stdin) atomic_store(&stdin_taken, false);
     src_base_free(base);
     fz_free(s);
 }
@@ -130,12 +192,13 @@ static fz_status file_open(const fz_pair *opts, size_t n, const src_context *cx,
     const char *path = local_path(fz_pair_get(opts, n, "path"), err);
     if (!path) return FZ_USER;
     paths p = {0};
-    fz_status rc = collect(path, 0, &p, err);
+    bool from_stdin = is_stdin(path);
+    fz_status rc = from_stdin ? FZ_OK : collect(path, 0, &p, err);
     if (p.n) qsort(p.v, p.n, sizeof *p.v, by_name);
     if (rc == FZ_OK) {
         file_source *s = FZ_NEW(file_source);
         src_base_init(&s->base, &src_filesystem_ops, cx);
-        rc = add_splits(s, &p, err);
+        rc = from_stdin ? add_stdin(s, err) : add_splits(s, &p, err);
         if (rc == FZ_OK) *out = &s->base;
         else file_close(&s->base);
     }
@@ -146,9 +209,22 @@ static fz_status file_open(const fz_pair *opts, size_t n, const src_context *cx,
 
 /* ---- reading ---- */
 
+/* A stream begins at its beginning, or goes on where it is. */
+static fz_status assign_stream(const src_split *x, file_state *st, int64_t from, fz_error *err) {
+    if (from != st->pos) {
+        if (from != 0 || st->packing == FILE_BY_MAGIC) return fz_fail(err, FZ_FATAL, "file.position", "'%s' cannot be read from byte %lld of its text on", x->name, (long long)from);
+        leave_stream(st);
+        st->pos = 0;
+        st->ended = false;
+    }
+    st->assigned = true;
+    return FZ_OK;
+}
+
 static fz_status file_assign(src_source *base, uint32_t split, int64_t from, fz_error *err) {
     file_source *s = (file_source *)base;
     const src_split *x = base->splits[split];
+    if (s->state[split].streamed) return assign_stream(x, &s->state[split], from, err);
     if (from < 0 || from > x->stop)
         return fz_fail(err, FZ_FATAL, "file.position", "'%s' has %lld bytes, but reading shall begin at %lld", x->name, (long long)x->stop, (long long)from);
     s->state[split].assigned = true;
@@ -246,20 +322,103 @@ static fz_status read_chunk(file_source *s, uint32_t split, file_chunk *f, fz_er
     }
 }
 
+/* ---- reading streams ---- */
+
+static fz_status open_stream(const src_split *x, file_state *st, fz_error *err) {
+    bool input = st->packing == FILE_BY_MAGIC;
+    int fd = input ? STDIN_FILENO : open(x->name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return io_error(err, "open", x->name);
+    st->stream = file_stream_new(x->name, fd, st->packing, input ? INT64_MAX : x->stop);
+    return FZ_OK;
+}
+
+static void drop_held(file_state *st, size_t n) {
+    memmove(st->held, st->held + n, st->n_held - n);
+    st->n_held -= n;
+}
+
+/* The rest of a line that is too large: one oversized record when its end is in sight. */
+static void skip_held(file_state *st, fz_chunk *c, bool end) {
+    uint32_t cap = 0;
+    const uint8_t *q = st->n_held ? memchr(st->held, '\n', st->n_held) : NULL;
+    size_t n = q ? (size_t)(q - st->held) + 1 : st->n_held;
+    drop_held(st, n);
+    st->skipped += (int64_t)n;
+    if (!q && !end) return;
+    add_record(c, &cap, c->from)->oversized = true;
+    c->to = c->from + st->skipped;
+    st->skipped = 0;
+}
+
+/* Hands the whole lines of what is held out; the chunk gets the bytes, a copy of the rest is held. */
+static void take_lines(file_state *st, file_chunk *f, bool end, uint32_t max) {
+    fz_chunk *c = &f->chunk;
+    if (st->skipped) skip_held(st, c, end);
+    else if (st->n_held) {
+        split_lines(c, st->held, st->n_held, end, max);
+        size_t used = (size_t)(c->to - c->from), rest = st->n_held - used;
+        if (c->n) {
+            f->bytes = st->held;
+            st->held = rest ? fz_malloc(rest) : NULL;
+            if (rest) memcpy(st->held, f->bytes + used, rest);
+            st->n_held = st->cap_held = rest;
+        } else if (rest > (size_t)max + 2) { /* no line end in more than a line may have with CR LF */
+            st->skipped = (int64_t)rest;
+            st->n_held = 0;
+        }
+    }
+}
+
+/* A chunk without records: nothing has come in time, or the stream is over (st->ended). */
+static fz_status read_stream(file_source *s, uint32_t split, int64_t timeout_ms, file_chunk *f, fz_error *err) {
+    file_state *st = &s->state[split];
+    f->chunk = (fz_chunk){.split = split, .from = st->pos, .to = st->pos, .release = chunk_release};
+    if (!st->stream) FZ_TRY(open_stream(s->base.splits[split], st, err));
+    for (bool end = false, idle = false;;) {
+        if (st->n_held >= STREAM_BLOCK || st->skipped || end || idle) take_lines(st, f, end, s->base.cx.max_record_size);
+        st->ended = end && !st->n_held && !st->skipped;
+        if (f->chunk.n || idle || end) return FZ_OK;
+        if (st->cap_held - st->n_held < STREAM_BLOCK / 4) {
+            st->cap_held = (st->cap_held < STREAM_BLOCK ? STREAM_BLOCK : st->cap_held) + st->cap_held / 2 + STREAM_BLOCK / 4;
+            st->held = fz_realloc(st->held, st->cap_held);
+        }
+        if (st->packing == FILE_BY_MAGIC && atomic_load(&s->draining)) { /* what has been read so far is all */
+            end = true;
+            continue;
+        }
+        size_t got;
+        FZ_TRY(file_stream_read(st->stream, st->held + st->n_held, st->cap_held - st->n_held, st->n_held ? 0 : timeout_ms, &got, &end, err));
+        st->n_held += got;
+        idle = !got && !end;
+    }
+}
+
+static void file_drain(src_source *base) { atomic_store(&((file_source *)base)->draining, true); }
+static bool file_bounded(const src_source *base) {
+    (void)base;
+    return true; /* standard input ends too */
+}
+
+/* Does the split have more to read? */
+static bool has_more(const src_split *x, const file_state *st) { return st->assigned && (st->streamed ? !st->ended : st->pos < x->stop); }
+
 static fz_status file_poll(src_source *base, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err) {
     file_source *s = (file_source *)base;
-    (void)timeout_ms;
     for (uint32_t i = reader; i < base->n_splits; i += base->cx.readers) {
         file_state *st = &s->state[i];
-        if (!st->assigned || st->pos >= base->splits[i]->stop) continue;
+        if (!has_more(base->splits[i], st)) continue;
         file_chunk *f = FZ_NEW(file_chunk);
-        fz_status rc = read_chunk(s, i, f, err);
-        if (rc != FZ_OK) {
+        fz_status rc = st->streamed ? read_stream(s, i, timeout_ms, f, err) : read_chunk(s, i, f, err);
+        if (rc != FZ_OK || !f->chunk.n) {
+            bool over = rc == FZ_OK && st->ended;
             chunk_release(&f->chunk);
+            if (over) leave_stream(st);
+            if (over) continue;
             return rc;
         }
         st->pos = f->chunk.to;
-        if (st->pos >= base->splits[i]->stop) {
+        if (st->streamed && st->ended) leave_stream(st);
+        if (!st->streamed && st->pos >= base->splits[i]->stop) {
             close(st->fd);
             st->fd = -1;
         }
@@ -272,11 +431,13 @@ static fz_status file_poll(src_source *base, uint32_t reader, int64_t timeout_ms
 
 const src_ops src_filesystem_ops = {
     .name = "filesystem",
-    .doc = "The lines of local files, read once in the order of their names. As a one-shot source it has no positions: a second run reads all of it again.",
+    .doc = "The lines of local files, read once in the order of their names, also of files packed by gzip or zstd, and those of standard input. As a one-shot source it has no positions: a second run reads all of it again.",
     .options = options,
     .open = file_open,
     .close = file_close,
+    .bounded = file_bounded,
     .assign = file_assign,
     .unassign_all = file_unassign_all,
     .poll = file_poll,
+    .drain = file_drain,
 };

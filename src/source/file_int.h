@@ -1,0 +1,21 @@
+/* Inside the connector 'filesystem': the bytes of what can only be read from front to back: packed files, and standard input.
+ *
+ * Thread: one reader at a time.
+ */
+#ifndef SRC_FILE_INT_H
+#define SRC_FILE_INT_H
+#include "source/source_int.h"
+
+typedef enum { FILE_PLAIN, FILE_GZIP, FILE_ZSTD, FILE_BY_MAGIC /* its first bytes tell */ } file_packing;
+
+/* What the first n bytes of a file say (RFC 1952, 2.3.1; RFC 8878, 3.1.1 and 3.1.2). Four bytes are enough. */
+file_packing file_packing_of(const uint8_t *p, size_t n);
+
+typedef struct file_stream file_stream;
+/* fd is the stream's from here on, unless it is standard input. name: for messages, and outlives the stream. No more than `limit` bytes are read of the fd. */
+file_stream *file_stream_new(const char *name, int fd, file_packing packing, int64_t limit);
+void file_stream_free(file_stream *f); /* NULL is allowed */
+/* The next bytes, unpacked, at most n (n > 0); waits up to timeout_ms for some. *got 0: none now, or none any more (*end).
+ * FATAL "file.damaged": names the file, and says how much of its text came out before. RETRY or FATAL "file.io". */
+fz_status file_stream_read(file_stream *f, uint8_t *out, size_t n, int64_t timeout_ms, size_t *got, bool *end, fz_error *err) FZ_MUST_USE;
+#endif
