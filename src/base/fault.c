@@ -33,6 +33,7 @@ static const char *const names[] = {
     "delivery.begin",          /* before the intent of a lot is written */
     "delivery.intent",         /* it is durable, the object is not there */
     "delivery.object",         /* the object is there, its done record is not */
+    "delivery.diverted",       /* rows are in the error path and a record says so, the done record is not there */
     "delivery.done",           /* the done record is there, old records are not removed */
     "spool.write",             /* before frames or a new segment are written */
     "spool.fsync",             /* before they are synced */

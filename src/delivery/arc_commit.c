@@ -5,6 +5,7 @@
  * What can go wrong, and why each record is in one object in the end
  *  - killed before the object: the next run finds the intent, delivers the same ranges under the key that stands in it;
  *  - killed after it: the next run finds the object of the intent whole, and only writes the done record;
+ *  - killed while rows are given up: before the record that says so the lot is tried again (error objects can then hold rows that are delivered after all), after it they stay given up;
  *  - the PUT of a killed process arrives late: it brings the same rows under the same key;
  *  - two processes: one owns the intent of a number; the other finds it, drops its lot ("delivery.moved") and reads again from what the directory says. One that slept meets its own intent,
  *    which is as good as the other's, or a newer done record (arc_log.c, invariant 2);
@@ -111,7 +112,7 @@ static fz_status settled(archive *x, const arc_record *r) {
 static fz_status finish(dlv_delivery *d, const arc_record *r, fz_arena *a, fz_error *err) {
     archive *x = d->impl;
     arc_record there;
-    FZ_TRY(arc_log_put(&x->log, true, r, a, &there, err));
+    FZ_TRY(arc_log_put(&x->log, ARC_DONE, r, a, &there, err));
     if (strcmp(there.ranges, r->ranges) != 0) return moved(d, r->lot, err);
     FZ_TRY(fz_fault_status("delivery.done", err));
     return settled(x, r);
@@ -140,14 +141,14 @@ static fz_status begin(dlv_delivery *d, archive_lot *l, const char *ranges, cons
     else {
         if (l && !l->object) l->object = arc_location(x, l->oldest_ms, ranges, NULL);
         const arc_record mine = {.lot = x->lot + 1, .ranges = ranges, .state = state, .object = l ? l->object : "", .rows = l ? l->lot.rows : 0, .bytes = l ? arc_body_size(l->body) : 0, .diverted = ""};
-        FZ_TRY(arc_log_put(&x->log, false, &mine, a, r, err));
+        FZ_TRY(arc_log_put(&x->log, ARC_INTENT, &mine, a, r, err));
         if (strcmp(r->ranges, ranges) != 0) return moved(d, mine.lot, err);
     }
     FZ_TRY(fz_fault_status("delivery.intent", err));
     FZ_TRY(arc_log_newest(&x->log, &newest, err));
     if (newest < r->lot) return FZ_OK;
     arc_record done;
-    fz_status rc = newest == r->lot ? arc_log_read(&x->log, true, newest, a, &done, err) : moved(d, r->lot, err);
+    fz_status rc = newest == r->lot ? arc_log_read(&x->log, ARC_DONE, newest, a, &done, err) : moved(d, r->lot, err);
     if (rc != FZ_OK || strcmp(done.ranges, ranges) != 0) return rc == FZ_OK ? moved(d, r->lot, err) : rc;
     *r = done;
     *landed = true;
@@ -187,6 +188,15 @@ fz_status arc_commit(dlv_delivery *d, const dlv_lot *lot, const char *ranges, co
     return rc;
 }
 
+/* Its rows are in the error path: there they stay. */
+static bool was_diverted(archive *x, arc_record *intent, fz_arena *a) {
+    arc_record r;
+    fz_error ignored;
+    if (arc_log_read(&x->log, ARC_DIVERTED, intent->lot, a, &r, &ignored) != FZ_OK || strcmp(r.ranges, intent->ranges) != 0) return false;
+    intent->diverted = r.diverted;
+    return true;
+}
+
 static fz_status load(dlv_delivery *d, fz_arena *a, const char **state, const char **intent_ranges, const char **intent_state, fz_error *err) {
     archive *x = d->impl;
     arc_record done, intent;
@@ -200,7 +210,7 @@ static fz_status load(dlv_delivery *d, fz_arena *a, const char **state, const ch
         fz_log(FZ_LOG_INFO, "delivery.found", FZ_KV("delivery", "%s", d->cx.table), FZ_KV("object", "%s", intent.object), FZ_KV("rows", "%" PRIu64, intent.rows),
                FZ_KV("reason", "%s", "an earlier run has delivered it and ended before it could say so"), NULL);
         FZ_TRY(finish(d, &intent, a, err));
-    }
+    } else if (intent.lot && was_diverted(x, &intent, a)) FZ_TRY(finish(d, &intent, a, err));
     *state = fz_arena_strdup(a, x->state);
     if (!x->intent.lot) return FZ_OK;
     *intent_ranges = fz_arena_strdup(a, x->intent.ranges);
@@ -243,7 +253,7 @@ static fz_status error_line(void *cx, fz_sv row, int64_t time_ms, fz_error *err)
     return fio_writer_append(e->w, e->line.data, e->line.len, err);
 }
 
-static fz_status put_errors(dlv_delivery *d, const archive_lot *l, const char *location, const fz_error *why, fz_error *err) {
+static fz_status put_errors(dlv_delivery *d, archive_lot *l, const char *location, const fz_error *why, fz_error *err) {
     archive *x = d->impl;
     error_lines e = {.f = {error_code(why), why->message, d->cx.table, l->attempts, l->last_attempt_ms}, .oldest_ms = l->oldest_ms};
     uint64_t size;
@@ -252,8 +262,11 @@ static fz_status put_errors(dlv_delivery *d, const archive_lot *l, const char *l
     if (rc == FZ_OK) rc = fio_writer_finish(e.w, &size, err);
     else fio_writer_abort(e.w);
     fz_buf_free(&e.line);
-    if (rc == FZ_OK)
+    if (rc == FZ_OK) {
+        l->lot.rejected = l->lot.rows;
+        l->lot.bytes = 0;
         fz_log(FZ_LOG_WARN, "delivery.diverted", FZ_KV("delivery", "%s", d->cx.table), FZ_KV("rows", "%" PRIu64, l->lot.rows), FZ_KV("object", "%s", location), FZ_KV("code", "%s", e.f.code), NULL);
+    }
     return rc;
 }
 
@@ -267,6 +280,7 @@ static fz_status divert_with_state(dlv_delivery *d, archive_lot *l, const char *
     FZ_TRY(put_errors(d, l, to, why, err));
     r.diverted = to;
     FZ_TRY(arc_log_divert(&x->log, &r, err));
+    FZ_TRY(fz_fault_status("delivery.diverted", err));
     return finish(d, &r, a, err);
 }
 

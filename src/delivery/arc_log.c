@@ -2,7 +2,7 @@
  *
  *     <dir>/intents/000000000007.json    lot 7 was begun: its ranges, where it goes, the positions after it
  *     <dir>/done/000000000006.json       lot 6 is delivered, and these are the positions
- *     <dir>/diverted/000000000005.json   lot 5 went to the error path
+ *     <dir>/diverted/000000000005.json   lot 5 is in the error path, whole; kept
  *
  * Each is a line of JSON and a line with its SHA-256.
  *
@@ -21,9 +21,10 @@
 #define MAX_RECORD ((size_t)64 << 20) /* states of very many splits */
 #define TRIES 10
 
-static const char *path_of(const arc_log *g, fz_arena *a, const char *kind, uint64_t lot) { return fio_join(a, g->dir, fz_arena_printf(a, "%s/%012" PRIu64 ".json", kind, lot)); }
-
-static const char *kind_of(bool done) { return done ? "done" : "intents"; }
+static const char *path_of(const arc_log *g, fz_arena *a, arc_kind kind, uint64_t lot) {
+    static const char *const names[] = {"intents", "done", "diverted"};
+    return fio_join(a, g->dir, fz_arena_printf(a, "%s/%012" PRIu64 ".json", names[kind], lot));
+}
 
 /* ---- text ---- */
 
@@ -57,14 +58,14 @@ static bool decode(fz_arena *a, const fz_buf *b, uint64_t lot, arc_record *r) {
     return ok;
 }
 
-fz_status arc_log_read(const arc_log *g, bool done, uint64_t lot, fz_arena *a, arc_record *out, fz_error *err) {
-    const char *path = path_of(g, a, kind_of(done), lot);
+fz_status arc_log_read(const arc_log *g, arc_kind kind, uint64_t lot, fz_arena *a, arc_record *out, fz_error *err) {
+    const char *path = path_of(g, a, kind, lot);
     fz_buf b = {0};
     fz_status rc = fio_read(g->io, path, MAX_RECORD, &b, err);
     if (rc != FZ_OK) (void)!fz_context(err, "state of %s", g->what);
     else if (!decode(a, &b, lot, out)) {
         rc = fz_fail(err, FZ_FATAL, "delivery.state", "delivery %s: the record '%s' is damaged", g->what, path);
-        (void)!fz_hint(err, done ? "restore it; without it nothing says how far the source was delivered"
+        (void)!fz_hint(err, kind == ARC_DONE ? "restore it; without it nothing says how far the source was delivered"
                                  : "restore it, or remove it when the object of that lot is known to be missing or is removed too: its records are then delivered under another name");
     }
     fz_buf_free(&b);
@@ -124,12 +125,12 @@ static fz_status strange(const arc_log *g, uint64_t lot, uint64_t done, fz_error
 static fz_status load_once(const arc_log *g, fz_arena *a, arc_record *done, arc_record *intent, bool *again, fz_error *err) {
     seen s = {0};
     fz_status rc = look(g, a, NULL, &s, err);
-    if (rc == FZ_OK && s.done) rc = arc_log_read(g, true, s.done, a, done, err);
+    if (rc == FZ_OK && s.done) rc = arc_log_read(g, ARC_DONE, s.done, a, done, err);
     const char **old = FZ_ANEWN(a, const char *, s.n + 1);
     size_t n_old = 0;
     for (uint32_t i = 0; rc == FZ_OK && i < s.n; i++) {
-        if (s.is_done[i] ? s.v[i] < s.done : s.v[i] <= s.done) old[n_old++] = path_of(g, a, kind_of(s.is_done[i]), s.v[i]);
-        else if (!s.is_done[i]) rc = s.v[i] == s.done + 1 ? arc_log_read(g, false, s.v[i], a, intent, err) : strange(g, s.v[i], s.done, err);
+        if (s.is_done[i] ? s.v[i] < s.done : s.v[i] <= s.done) old[n_old++] = path_of(g, a, s.is_done[i] ? ARC_DONE : ARC_INTENT, s.v[i]);
+        else if (!s.is_done[i]) rc = s.v[i] == s.done + 1 ? arc_log_read(g, ARC_INTENT, s.v[i], a, intent, err) : strange(g, s.v[i], s.done, err);
     }
     seen_free(&s);
     *again = rc != FZ_OK && strcmp(err->code, "file.not-found") == 0;
@@ -151,14 +152,14 @@ fz_status arc_log_load(const arc_log *g, fz_arena *a, arc_record *done, arc_reco
 
 /* ---- changes ---- */
 
-fz_status arc_log_put(arc_log *g, bool done, const arc_record *r, fz_arena *a, arc_record *there, fz_error *err) {
-    const char *path = path_of(g, a, kind_of(done), r->lot);
+fz_status arc_log_put(arc_log *g, arc_kind kind, const arc_record *r, fz_arena *a, arc_record *there, fz_error *err) {
+    const char *path = path_of(g, a, kind, r->lot);
     fz_buf b = {0};
     encode(g, r, &b);
     fz_status rc = fio_put_if_absent(g->io, path, b.data, b.len, err);
     *there = *r;
     if (rc == FZ_CONFLICT) {
-        rc = arc_log_read(g, done, r->lot, a, there, err);
+        rc = arc_log_read(g, kind, r->lot, a, there, err);
         if (rc == FZ_USER && strcmp(err->code, "file.not-found") == 0) err->cls = rc = FZ_RETRY; /* it was settled and removed in between: the next look tells */
         /* Ours, perhaps, and then perhaps not yet durable: the same bytes again. */
         if (rc == FZ_OK && g->unsure && strcmp(there->ranges, r->ranges) == 0 && strcmp(there->object, r->object) == 0) rc = fio_put(g->io, path, b.data, b.len, err);
@@ -172,7 +173,7 @@ fz_status arc_log_divert(const arc_log *g, const arc_record *r, fz_error *err) {
     fz_arena *a = fz_arena_new();
     fz_buf b = {0};
     encode(g, r, &b);
-    fz_status rc = fio_put(g->io, path_of(g, a, "diverted", r->lot), b.data, b.len, err);
+    fz_status rc = fio_put(g->io, path_of(g, a, ARC_DIVERTED, r->lot), b.data, b.len, err);
     if (rc != FZ_OK) (void)!fz_context(err, "state of %s", g->what);
     fz_buf_free(&b);
     fz_arena_free(a);
@@ -182,7 +183,7 @@ fz_status arc_log_divert(const arc_log *g, const arc_record *r, fz_error *err) {
 void arc_log_clean(const arc_log *g, uint64_t lot) {
     fz_arena *a = fz_arena_new();
     fz_error ignored;
-    const char *old[2] = {path_of(g, a, kind_of(false), lot), path_of(g, a, kind_of(true), lot - 1)};
+    const char *old[2] = {path_of(g, a, ARC_INTENT, lot), path_of(g, a, ARC_DONE, lot - 1)};
     (void)!fio_delete_many(g->io, old, lot > 1 ? 2 : 1, &ignored);
     fz_arena_free(a);
 }

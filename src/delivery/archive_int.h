@@ -95,6 +95,7 @@ typedef struct arc_record {
     uint64_t rows, bytes;
     const char *diverted;      /* location of the error object, "" : none */
 } arc_record;
+typedef enum { ARC_INTENT, ARC_DONE, ARC_DIVERTED } arc_kind;
 typedef struct arc_log {
     const char *dir, *what;    /* what: whose it is, for messages */
     fio *io;
@@ -106,8 +107,8 @@ fz_status arc_log_load(const arc_log *g, fz_arena *a, arc_record *done, arc_reco
 /* Number of the newest done record. */
 fz_status arc_log_newest(const arc_log *g, uint64_t *lot, fz_error *err) FZ_MUST_USE;
 /* Put if absent. *there: the record that was there before (r itself when none was), in a. */
-fz_status arc_log_put(arc_log *g, bool done, const arc_record *r, fz_arena *a, arc_record *there, fz_error *err) FZ_MUST_USE;
-fz_status arc_log_read(const arc_log *g, bool done, uint64_t lot, fz_arena *a, arc_record *out, fz_error *err) FZ_MUST_USE;
+fz_status arc_log_put(arc_log *g, arc_kind kind, const arc_record *r, fz_arena *a, arc_record *there, fz_error *err) FZ_MUST_USE;
+fz_status arc_log_read(const arc_log *g, arc_kind kind, uint64_t lot, fz_arena *a, arc_record *out, fz_error *err) FZ_MUST_USE;
 /* Keeps beside the state that a lot went to the error path: <dir>/diverted/<lot>. */
 fz_status arc_log_divert(const arc_log *g, const arc_record *r, fz_error *err) FZ_MUST_USE;
 /* Removes the intents up to `lot` and the done records before it; what cannot be removed is left to the next call. */

@@ -18,7 +18,7 @@ static dlv_lot *hole_cut(dlv_delivery *d) {
     uint64_t *rows = d->impl;
     if (!*rows) return NULL;
     dlv_lot *lot = FZ_NEW(dlv_lot);
-    *lot = (dlv_lot){&dlv_blackhole_ops, *rows};
+    *lot = (dlv_lot){.ops = &dlv_blackhole_ops, .rows = *rows};
     *rows = 0;
     return lot;
 }

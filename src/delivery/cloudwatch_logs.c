@@ -179,7 +179,7 @@ static dlv_lot *logs_cut(dlv_delivery *d) {
     logs *x = d->impl;
     if (!x->events) return NULL;
     logs_lot *l = FZ_NEW(logs_lot);
-    *l = (logs_lot){.lot = {&dlv_cloudwatch_logs_ops, x->events->n}, .events = x->events};
+    *l = (logs_lot){.lot = {.ops = &dlv_cloudwatch_logs_ops, .rows = x->events->n, .bytes = x->events->text.len}, .events = x->events};
     logs_prepare(l->events);
     x->events = NULL;
     atomic_store(&x->bytes, 0);
@@ -204,6 +204,12 @@ static void logs_lot_free(dlv_lot *lot) {
 static uint32_t count_refused(const logs_lot *l) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < l->events->n; i++) n += l->events->v[i].refused != NULL;
+    return n;
+}
+
+static uint32_t delivered(const logs_lot *l) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->sent; i++) n += l->events->v[i].refused == NULL;
     return n;
 }
 
@@ -245,7 +251,7 @@ static fz_status settle_refused(dlv_delivery *d, logs_lot *l, const char *ranges
     l->told = true;
     const char *code = NULL;
     for (uint32_t i = 0; !code; i++) code = l->events->v[i].refused;
-    fz_metric_add(FZ_M_ROWS_REJECTED, n);
+    l->lot.rejected = n;
     fz_log(FZ_LOG_WARN, "delivery.refused", FZ_KV("delivery", "%s", d->cx.table), FZ_KV("events", "%u", n), FZ_KV("first_code", "%s", code),
            FZ_KV("reason", "%s", x->error_prefix ? "CloudWatch Logs does not keep them: they are in error.path" : "CloudWatch Logs does not keep them, and there is no error.path"), NULL);
     return FZ_OK;
@@ -290,6 +296,7 @@ static fz_status logs_divert(dlv_delivery *d, const dlv_lot *lot, const char *ra
     if (!l || l->sent == l->events->n) return logs_commit(d, lot, ranges, state, err); /* not the service has failed */
     if (!x->error_prefix) return fz_fail(err, FZ_USER, "delivery.no-error-path", "table %s has no 'error.path' for rows that are given up", d->cx.table);
     FZ_TRY(put_errors(d, l, ranges, why, err));
+    l->lot.rejected = l->events->n - delivered(l);
     fz_log(FZ_LOG_WARN, "delivery.diverted", FZ_KV("delivery", "%s", d->cx.table), FZ_KV("events", "%u", l->events->n - l->sent), FZ_KV("code", "%s", why->code), NULL);
     return save(d, state, err);
 }

@@ -104,4 +104,6 @@ void dlv_lot_free(dlv_lot *lot) {
     if (lot) lot->ops->lot_free(lot);
 }
 uint64_t dlv_lot_rows(const dlv_lot *lot) { return lot ? lot->rows : 0; }
+uint64_t dlv_lot_rejected(const dlv_lot *lot) { return lot ? lot->rejected : 0; }
+uint64_t dlv_lot_bytes(const dlv_lot *lot) { return lot ? lot->bytes : 0; }
 int64_t dlv_retry_ms(const dlv_delivery *d) { return d->retry_ms ? d->retry_ms : 300000; }

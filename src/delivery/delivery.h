@@ -57,7 +57,10 @@ fz_status dlv_commit(dlv_delivery *d, const dlv_lot *lot, const char *ranges, co
 /* Gives the rows of a lot up: writes them to the error location with the reason (Firehose's error lines), then moves the positions. USER "delivery.no-error-path" when there is none. */
 fz_status dlv_divert(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err) FZ_MUST_USE;
 void dlv_lot_free(dlv_lot *lot); /* NULL is allowed */
-uint64_t dlv_lot_rows(const dlv_lot *lot);
+uint64_t dlv_lot_rows(const dlv_lot *lot); /* NULL: 0, as for the next two */
+/* After dlv_commit or dlv_divert has answered with FZ_OK: how many of the rows were not delivered but given up (error location, or refused by the other side), and the bytes that were delivered. */
+uint64_t dlv_lot_rejected(const dlv_lot *lot);
+uint64_t dlv_lot_bytes(const dlv_lot *lot);
 int64_t dlv_retry_ms(const dlv_delivery *d); /* option retry.duration: how long a lot is tried */
 
 typedef struct dlv_connector_info { const char *name; const fz_option *options; const char *doc; } dlv_connector_info;

@@ -31,7 +31,7 @@ struct dlv_delivery {
     int64_t retry_ms;
     void *impl;
 };
-struct dlv_lot { const dlv_ops *ops; uint64_t rows; };  /* a connector's lot begins with it */
+struct dlv_lot { const dlv_ops *ops; uint64_t rows, rejected, bytes; };  /* a connector's lot begins with it; the last two as the calls in delivery.h say */
 
 const char *dlv_option(const dlv_delivery *d, const char *key); /* as given, else the default, else NULL */
 

@@ -198,7 +198,7 @@ static dlv_lot *archive_cut(dlv_delivery *d) {
     if (!x->body) return NULL;
     archive_lot *l = FZ_NEW(archive_lot);
     arc_body_seal(x->body, x->packer);
-    *l = (archive_lot){.lot = {&dlv_firehose_s3_ops, arc_body_rows(x->body)}, .of = x, .body = x->body, .oldest_ms = arc_body_oldest_ms(x->body)};
+    *l = (archive_lot){.lot = {.ops = &dlv_firehose_s3_ops, .rows = arc_body_rows(x->body), .bytes = arc_body_size(x->body)}, .of = x, .body = x->body, .oldest_ms = arc_body_oldest_ms(x->body)};
     if (l->oldest_ms < 0) l->oldest_ms = fz_now_ms() - (fz_mono_ns() - atomic_load(&x->first_ns)) / 1000000; /* no row has a time: when the first one came */
     forget(x);
     atomic_fetch_add(&x->lots, 1);

@@ -49,7 +49,7 @@ static dlv_lot *print_cut(dlv_delivery *d) {
     print *p = d->impl;
     if (!p->rows) return NULL;
     print_lot *l = FZ_NEW(print_lot);
-    *l = (print_lot){{&dlv_print_ops, p->rows}, p->text};
+    *l = (print_lot){{.ops = &dlv_print_ops, .rows = p->rows, .bytes = p->text.len}, p->text};
     p->text = (fz_buf){0};
     p->rows = 0;
     return &l->lot;

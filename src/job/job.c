@@ -286,7 +286,10 @@ static void count_committed(job_sink *s, const job_prepared *p, bool by_other) {
         s->stats.rejected += r->rejected;
         s->stats.unparseable += r->unparseable;
     }
-    s->stats.delivered += p->n_ranges ? settled : p->rows;
+    uint64_t given_up = dlv_lot_rejected(p->lot);
+    s->stats.delivered += (p->n_ranges ? settled : p->rows) - given_up;
+    s->stats.rejected += given_up;
+    s->stats.bytes += dlv_lot_bytes(p->lot);
     take_off(&s->stats.buffered, read);
     take_off(&s->stats.buffered_rows, settled);
     if (!by_other) s->stats.commits++;
@@ -315,11 +318,13 @@ static void note_committed(job *j, const job_prepared *p, bool by_other) {
                FZ_KV("reason", "%s", "another copy of this job has committed the same records: the files of this one are dropped"), NULL);
         return;
     }
-    s->rows_committed += p->rows;
+    uint64_t given_up = dlv_lot_rejected(p->lot);
+    s->rows_committed += p->rows - given_up;
     fz_metric_add(FZ_M_COMMITS, 1);
-    fz_metric_add(FZ_M_ROWS_ADDED, p->rows);
+    fz_metric_add(FZ_M_ROWS_ADDED, p->rows - given_up);
+    fz_metric_add(FZ_M_ROWS_REJECTED, given_up);
     fz_metric_set(FZ_M_LAST_COMMIT, (uint64_t)fz_now_ms());
-    fz_log(FZ_LOG_INFO, "commit", FZ_KV("table", "%s", s->text), FZ_KV("checkpoint", "%" PRIu64, j->checkpoint), FZ_KV("rows", "%" PRIu64, p->rows),
+    fz_log(FZ_LOG_INFO, "commit", FZ_KV("table", "%s", s->text), FZ_KV("checkpoint", "%" PRIu64, j->checkpoint), FZ_KV("rows", "%" PRIu64, p->rows - given_up),
            FZ_KV("files", "%u", p->n_files), FZ_KV("splits", "%u", p->n_ranges), NULL);
 }
 

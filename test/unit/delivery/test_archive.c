@@ -395,6 +395,7 @@ static void rows_that_are_given_up(void **state) {
     assert_int_equal(fz_fault_arm("delivery.done:1:retry", &err), FZ_OK);
     assert_int_equal(dlv_divert(b.d, lot, ranges, "12", &why, &err), FZ_RETRY);
     assert_int_equal(dlv_divert(b.d, lot, ranges, "12", &why, &err), FZ_OK);
+    assert_int_equal(dlv_lot_rejected(lot), 7);
     dlv_lot_free(lot);
     errors e = {.arrival = 1789000000005};
     snprintf(path, sizeof path, "%s/err/", root);
@@ -415,6 +416,29 @@ static void rows_that_are_given_up(void **state) {
     assert_int_equal(b.at, 12);
     end(&b);
     judge(5, 1);
+}
+
+static void given_up_for_good(void **state) {
+    (void)state;
+    bench b;
+    fz_error err, why;
+    char path[96];
+    snprintf(path, sizeof path, "%s/err/", root);
+    start(&b, path);
+    load(&b);
+    (void)!fz_fail(&why, FZ_USER, "file.permission", "no");
+    dlv_lot *lot = read_to(&b, 8);
+    ((archive_lot *)lot)->tried = true;
+    assert_int_equal(fz_fault_arm("delivery.diverted:1:unknown", &err), FZ_OK);
+    assert_int_equal(dlv_divert(b.d, lot, ranges_text(b.a, 0, 8), "8", &why, &err), FZ_UNKNOWN);
+    dlv_lot_free(lot);
+    end(&b);
+    start(&b, path);
+    assert_string_equal(load(&b), "");
+    assert_int_equal(b.at, 8);
+    end(&b);
+    assert_int_equal(objects_below("err"), 1);
+    judge(0, 0);
 }
 
 /* An attempt whose answer was lost had delivered them; and nothing is given up because the state cannot be written. */
@@ -554,7 +578,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup(f, fresh)
     const struct CMUnitTest tests[] = {
         T(lots_follow_each_other), T(an_end_at_each_step), T(a_lot_is_tried_again), T(a_copy_is_found_out), T(a_sleeper_wakes), T(old_numbers_are_not_free), T(an_intent_that_cannot_be_made_good),
-        T(damaged_records_are_named), T(rows_that_are_given_up), T(what_arrived_is_not_given_up), T(without_an_error_path), T(buffers), T(no_times_and_no_state), T(options),
+        T(damaged_records_are_named), T(rows_that_are_given_up), T(given_up_for_good), T(what_arrived_is_not_given_up), T(without_an_error_path), T(buffers), T(no_times_and_no_state), T(options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
