@@ -50,6 +50,7 @@ struct net_loop {
     int64_t stop_ms;              /* loop: when connections that are left are dropped */
     net_listener *listeners;      /* loop */
     net_conn *again_first, *again_last; /* loop: connections that have something to do */
+    struct net_later *laters;     /* loop: timers that have not run */
     uint8_t *scratch;
 };
 

@@ -113,6 +113,15 @@ fz_status net_loop_new(const char *name, net_loop **out, fz_error *err) {
     return FZ_FATAL;
 }
 
+typedef struct net_later { struct net_later *next, **at; void (*fn)(void *cx); void *cx; } later;
+static void free_laters(net_loop *l) {
+    while (l->laters) {
+        later *w = l->laters;
+        l->laters = w->next;
+        fz_free(w);
+    }
+}
+
 void net_loop_free(net_loop *l) {
     if (!l) return;
     net_loop_call(l, on_stop, l);
@@ -134,6 +143,7 @@ void net_loop_free(net_loop *l) {
     event_free(l->wake);
     event_free(l->again);
     event_base_free(l->base);
+    free_laters(l);
     close(l->wake_fd);
     pthread_mutex_destroy(&l->lock);
     fz_free(l->scratch);
@@ -176,18 +186,21 @@ void net_loop_run(net_loop *l, void (*fn)(void *cx), void *cx) {
     pthread_mutex_unlock(&w.lock);
 }
 
-typedef struct later { void (*fn)(void *cx); void *cx; } later;
 static void on_later(evutil_socket_t fd, short what, void *cx) {
     (void)fd;
     (void)what;
     later w = *(later *)cx;
+    *w.at = w.next;
+    if (w.next) w.next->at = w.at;
     fz_free(cx);
     w.fn(w.cx);
 }
 
 void net_loop_after(net_loop *l, int64_t ms, void (*fn)(void *cx), void *cx) {
     later *w = FZ_NEW(later);
-    *w = (later){fn, cx};
+    *w = (later){l->laters, &l->laters, fn, cx};
+    if (w->next) w->next->at = &w->next;
+    l->laters = w;
     struct timeval tv = {ms / 1000, ms % 1000 * 1000};
     if (event_base_once(l->base, -1, EV_TIMEOUT, on_later, w, &tv) != 0) on_later(-1, 0, w);
 }
