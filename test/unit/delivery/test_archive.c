@@ -226,6 +226,28 @@ static void a_copy_is_found_out(void **state) {
     judge(150, 2);
 }
 
+/* One has begun a lot and is on its way; another, which knows nothing of that, must not take its number with other records. */
+static void a_begun_lot_is_respected(void **state) {
+    (void)state;
+    bench a, b;
+    fz_error err;
+    start(&a, NULL);
+    start(&b, NULL);
+    load(&a);
+    load(&b);
+    assert_int_equal(fz_fault_arm("delivery.intent:1:unknown", &err), FZ_OK);
+    dlv_lot *lot = read_to(&a, 100);
+    assert_int_equal(commit_to(&a, lot, 100, &err), FZ_UNKNOWN);
+    assert_int_equal(deliver(&b, 60, &err), FZ_CONFLICT);
+    assert_string_equal(err.code, "delivery.moved");
+    assert_int_equal(commit_to(&b, NULL, 60, &err), FZ_CONFLICT);
+    assert_int_equal(commit_to(&a, lot, 100, &err), FZ_OK);
+    dlv_lot_free(lot);
+    end(&a);
+    end(&b);
+    judge(100, 1);
+}
+
 /* One sleeps after its intent, the other makes it good and goes on; then the first wakes up, delivers its lot a second time under the same name, and goes no further. */
 static void a_sleeper_wakes(void **state) {
     (void)state;
@@ -577,7 +599,7 @@ static void options(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup(f, fresh)
     const struct CMUnitTest tests[] = {
-        T(lots_follow_each_other), T(an_end_at_each_step), T(a_lot_is_tried_again), T(a_copy_is_found_out), T(a_sleeper_wakes), T(old_numbers_are_not_free), T(an_intent_that_cannot_be_made_good),
+        T(lots_follow_each_other), T(an_end_at_each_step), T(a_lot_is_tried_again), T(a_copy_is_found_out), T(a_begun_lot_is_respected), T(a_sleeper_wakes), T(old_numbers_are_not_free), T(an_intent_that_cannot_be_made_good),
         T(damaged_records_are_named), T(rows_that_are_given_up), T(given_up_for_good), T(what_arrived_is_not_given_up), T(without_an_error_path), T(buffers), T(no_times_and_no_state), T(options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
