@@ -103,35 +103,41 @@ static size_t put(uint8_t *out, uint64_t v) {
     return n;
 }
 
+enum { MOST = 10 }; /* bytes of a varint */
+
+static void tagged(fz_buf *b, uint32_t number, pb_wire wire) { b->len += put(b->data + b->len, (uint64_t)number << 3 | (uint64_t)wire); }
+
 void pb_put_varint(fz_buf *b, uint64_t v) {
-    uint8_t t[10];
-    fz_buf_append(b, t, put(t, v));
+    fz_buf_reserve(b, MOST);
+    b->len += put(b->data + b->len, v);
 }
 void pb_put_uint(fz_buf *b, uint32_t number, uint64_t v) {
-    pb_put_varint(b, (uint64_t)number << 3 | PB_VARINT);
-    pb_put_varint(b, v);
+    fz_buf_reserve(b, 2 * MOST);
+    tagged(b, number, PB_VARINT);
+    b->len += put(b->data + b->len, v);
 }
 void pb_put_fixed64(fz_buf *b, uint32_t number, uint64_t v) {
-    uint8_t t[8];
-    for (unsigned i = 0; i < 8; i++) t[i] = (uint8_t)(v >> (8 * i));
-    pb_put_varint(b, (uint64_t)number << 3 | PB_FIXED64);
-    fz_buf_append(b, t, 8);
+    fz_buf_reserve(b, MOST + 8);
+    tagged(b, number, PB_FIXED64);
+    for (unsigned i = 0; i < 8; i++) b->data[b->len++] = (uint8_t)(v >> (8 * i));
 }
 void pb_put_fixed32(fz_buf *b, uint32_t number, uint32_t v) {
-    uint8_t t[4];
-    for (unsigned i = 0; i < 4; i++) t[i] = (uint8_t)(v >> (8 * i));
-    pb_put_varint(b, (uint64_t)number << 3 | PB_FIXED32);
-    fz_buf_append(b, t, 4);
+    fz_buf_reserve(b, MOST + 4);
+    tagged(b, number, PB_FIXED32);
+    for (unsigned i = 0; i < 4; i++) b->data[b->len++] = (uint8_t)(v >> (8 * i));
 }
 void pb_put_bytes(fz_buf *b, uint32_t number, const void *p, size_t n) {
-    pb_put_varint(b, (uint64_t)number << 3 | PB_BYTES);
-    pb_put_varint(b, n);
-    if (n) fz_buf_append(b, p, n);
+    fz_buf_reserve(b, 2 * MOST + n);
+    tagged(b, number, PB_BYTES);
+    b->len += put(b->data + b->len, n);
+    if (n) memcpy(b->data + b->len, p, n);
+    b->len += n;
 }
 
 size_t pb_begin(fz_buf *b, uint32_t number) {
-    pb_put_varint(b, (uint64_t)number << 3 | PB_BYTES);
-    fz_buf_putc(b, 0); /* room for the length of a small message; larger ones are moved */
+    fz_buf_reserve(b, MOST + 1);
+    tagged(b, number, PB_BYTES);
+    b->data[b->len++] = 0; /* room for the length of a small message; larger ones are moved */
     return b->len;
 }
 void pb_end(fz_buf *b, size_t begun) {

@@ -310,9 +310,13 @@ static bool put_members(reader *r, const json_message *m) {
     fz_sv key;
     int rc;
     if (otlp_peek(&r->x) != '{') return wrong(r, "an object is wanted");
+    const json_field *next = m->fields; /* members mostly come in one order */
     while ((rc = otlp_member(&r->x, &n, &key)) == 1) {
-        const json_field *f = m->fields;
+        const json_field *f = next;
         while (f->name && !names(f->name, key)) f++;
+        if (!f->name)
+            for (f = m->fields; f->name && !names(f->name, key);) f++;
+        if (f->name) next = f + 1;
         if (!(f->name ? put_field(r, f) : otlp_skip(&r->x))) return false;
     }
     return rc == 0;

@@ -622,6 +622,15 @@ static void test_grpc_end(void **state) {
     assert_true(p.goaway);
     peer_close(&p);
     server_close(&v);
+    v = (server){0}; /* and so when the source ends, which answers what it has taken first */
+    server_open(&v, NULL, 0);
+    peer_open(&p, &v, calls);
+    finish(&p, start(&p, EXPORT, "application/grpc", "identity", "", b, n));
+    src_close(v.s);
+    while (!p.closed) pump(&p);
+    assert_true(p.goaway);
+    peer_close(&p);
+    server_remove(&v);
     v = (server){0};
     server_open(&v, NULL, 0);
     int fd = dial(&v, 1);
