@@ -92,6 +92,7 @@ static void add_pair(odc_list *l, const pb_field *f) {
 
 bool odc_read_record(otlp_decoder *d, const uint8_t *p, size_t n) {
     odc_record *r = &d->rec;
+    if (!p) p = (const uint8_t *)"";
     const uint8_t *end = p + n;
     odc_list attributes = {.v = r->attributes.v, .cap = r->attributes.cap};
     pb_field f;
@@ -155,7 +156,7 @@ static bool find_named(otlp_decoder *d, const odc_list *l, odc_bytes *named) {
 
 static bool read_context(otlp_decoder *d) {
     odc_context *cx = &d->cx;
-    const uint8_t *p = cx->bytes.data, *end = p + cx->bytes.len;
+    const uint8_t *p = cx->bytes.data ? cx->bytes.data : (const uint8_t *)"", *end = p + cx->bytes.len;
     pb_field f;
     pb_result r = PB_END;
     cx->resource_schema_url = cx->scope_name = cx->scope_version = cx->scope_schema_url = (odc_bytes){0};

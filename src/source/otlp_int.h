@@ -38,7 +38,7 @@ typedef struct otlp_batch {
 void otlp_batch_free(otlp_batch *b);
 /* Splits a request into b (emptied first). max_record: bytes of one record that is taken; max_context: bytes of all contexts together. DATA "otlp.protobuf" (broken), "otlp.too-many". */
 fz_status otlp_split(const void *p, size_t n, size_t max_record, size_t max_context, otlp_batch *b, fz_error *err) FZ_MUST_USE;
-spool_frame *otlp_frames(otlp_batch *b, int64_t arrival_ms); /* b->n_runs of them; valid until b changes */
+spool_frame *otlp_frames(otlp_batch *b, int64_t arrival_ms); /* b->n_runs of them; valid until b changes. Once for a batch */
 
 /* ---- otlp_lex.c: JSON text, value after value ---- */
 typedef struct otlp_lex {

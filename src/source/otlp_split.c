@@ -259,6 +259,8 @@ spool_frame *otlp_frames(otlp_batch *b, int64_t arrival_ms) {
         b->cap_frames = b->cap_runs;
         b->frames = fz_realloc(b->frames, b->cap_frames * sizeof *b->frames);
     }
+    for (uint32_t i = 0; i < b->n; i++) /* a record without a time has that of its arrival */
+        if (b->time_ns[i] == INT64_MIN) b->time_ns[i] = arrival_ms * 1000000;
     for (uint32_t i = 0; i < b->n_runs; i++) {
         const otlp_run *r = &b->runs[i];
         b->frames[i] = (spool_frame){.context = b->contexts.data ? b->contexts.data + r->context : NULL, .context_len = r->context_len, .n = r->n, .arrival_ms = arrival_ms,
