@@ -5,7 +5,7 @@
  * what is appended later is not read. Files packed by gzip or zstd, by their names or their first bytes, are unpacked while they are read,
  * and so is standard input; positions of those count bytes of text.
  *
- * What it does not do: watch for new files, tail, read other stores than local disks.
+ * What it does not do: watch for new files and follow them (tail.c does, for tables with 'source.monitor-interval'), read other stores than local disks.
  *
  * Invariants
  *  1. A chunk ends behind a line end, or at the end of the file.
@@ -45,15 +45,14 @@ typedef struct file_source {
     atomic_bool draining;
 } file_source;
 static atomic_bool stdin_taken;
-typedef struct file_chunk { fz_chunk chunk; uint8_t *bytes; } file_chunk;
 typedef struct paths { char **v; uint32_t n, cap; } paths;
 
 #define WRITES .state = FZ_OPT_NO_MEANING, .doc = "Concerns writing.", .why = "the table is read, not written"
 #define PARTITIONS .state = FZ_OPT_REFUSED, .doc = "Concerns partitioned tables.", .why = "partitioned directories are not read; give each partition's directory as a table of its own"
-static const fz_option options[] = {
+const fz_option file_options[] = {
     {.name = "path", .type = FZ_OPT_STRING, .doc = "File or directory: an absolute path or a file: URI. A directory is read with all below it, in the order of names; files and directories that begin with '.' or '_' are skipped. Files packed by gzip or zstd (by their names or their first bytes) are unpacked. '-' (or file:///dev/stdin) is standard input, to its end. Required."},
     {.name = "format", .type = FZ_OPT_STRING, .doc = "Format of a line. Required."},
-    {.name = "source.monitor-interval", .type = FZ_OPT_DURATION, .state = FZ_OPT_REFUSED, .doc = "How often Flink looks for new files.", .why = "files are read once, as they are when the job starts; leave the option out"},
+    {.name = "source.monitor-interval", .type = FZ_OPT_DURATION, .doc = "Makes the table one without end: files are looked for at this interval, and followed while they grow, through rotation by renaming and by copying and truncating; positions are kept in the tables that are written. 'path' may hold *, ? and [] then. Let it cover the names that rotation gives: a file is known by its name without digits and by its first line (256 bytes of it at most), and files of which both are the same are not told apart. Packed files are passed over. Default: files are read once, as they are when the job starts."},
     {.name = "source.path.regex-pattern", .type = FZ_OPT_STRING, .state = FZ_OPT_REFUSED, .doc = "Pattern of paths to read.", .why = "name a directory that holds only the files to read"},
     {.name = "source.report-statistics", .type = FZ_OPT_STRING, .state = FZ_OPT_NO_MEANING, .doc = "Statistics for Flink's planner.", .why = "there is no cost-based planner"},
     {.name = "scan.parallelism", .type = FZ_OPT_INT, .state = FZ_OPT_NO_MEANING, .doc = "Number of readers.", .why = "files are dealt to all workers"},
@@ -63,7 +62,7 @@ static const fz_option options[] = {
     {.name = "compaction.*", .type = FZ_OPT_STRING, WRITES},
     {.name = NULL}};
 
-static fz_status io_error(fz_error *err, const char *what, const char *path) {
+fz_status file_io_error(fz_error *err, const char *what, const char *path) {
     int e = errno;
     fz_status cls = e == ENOENT || e == EACCES || e == ENOTDIR || e == ENAMETOOLONG ? FZ_USER : FZ_RETRY;
     return fz_fail(err, cls, e == ENOENT ? "file.not-found" : e == EACCES ? "file.permission" : "file.io", "cannot %s '%s': %s", what, path, strerror(e));
@@ -71,7 +70,7 @@ static fz_status io_error(fz_error *err, const char *what, const char *path) {
 
 /* ---- finding files ---- */
 
-static bool hidden(const char *name) { return name[0] == '.' || name[0] == '_'; }
+bool file_hidden(const char *name) { return name[0] == '.' || name[0] == '_'; }
 
 static const char *local_path(const char *uri, fz_error *err) {
     if (fz_starts(uri, "file://")) {
@@ -102,9 +101,9 @@ static fz_status packing_of(const char *path, file_packing *out, fz_error *err) 
     *out = fz_ends(path, ".gz") || fz_ends(path, ".gzip") ? FILE_GZIP : fz_ends(path, ".zst") || fz_ends(path, ".zstd") ? FILE_ZSTD : FILE_PLAIN;
     if (*out != FILE_PLAIN) return FZ_OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return io_error(err, "open", path);
+    if (fd < 0) return file_io_error(err, "open", path);
     ssize_t n = pread(fd, head, sizeof head, 0);
-    fz_status rc = n < 0 ? io_error(err, "read", path) : FZ_OK;
+    fz_status rc = n < 0 ? file_io_error(err, "read", path) : FZ_OK;
     close(fd);
     if (n > 0) *out = file_packing_of(head, (size_t)n);
     return rc;
@@ -112,7 +111,7 @@ static fz_status packing_of(const char *path, file_packing *out, fz_error *err) 
 
 static fz_status collect(const char *path, unsigned depth, paths *out, fz_error *err) {
     struct stat st;
-    if (stat(path, &st) != 0) return io_error(err, "read", path);
+    if (stat(path, &st) != 0) return file_io_error(err, "read", path);
     if (!S_ISDIR(st.st_mode)) {
         if (!S_ISREG(st.st_mode)) return fz_fail(err, FZ_USER, "file.kind", "'%s' is neither a file nor a directory", path);
         FZ_TRY(refuse_compressed(path, err));
@@ -122,10 +121,10 @@ static fz_status collect(const char *path, unsigned depth, paths *out, fz_error 
     }
     if (depth > 64) return fz_fail(err, FZ_USER, "file.depth", "'%s' is more than 64 directories deep (a link to itself?)", path);
     DIR *d = opendir(path);
-    if (!d) return io_error(err, "list", path);
+    if (!d) return file_io_error(err, "list", path);
     fz_status s = FZ_OK;
     for (struct dirent *e; s == FZ_OK && (e = readdir(d));) {
-        if (hidden(e->d_name)) continue;
+        if (file_hidden(e->d_name)) continue;
         char *child = fz_asprintf("%s%s%s", path, fz_ends(path, "/") ? "" : "/", e->d_name);
         s = collect(child, depth + 1, out, err);
         fz_free(child);
@@ -141,7 +140,7 @@ static fz_status add_splits(file_source *s, const paths *p, fz_error *err) {
     for (uint32_t i = 0; i < p->n; i++) {
         struct stat st;
         file_state *f = &s->state[i];
-        if (stat(p->v[i], &st) != 0) return io_error(err, "read", p->v[i]);
+        if (stat(p->v[i], &st) != 0) return file_io_error(err, "read", p->v[i]);
         src_split *x = src_add_split(&s->base, p->v[i], NULL, 0);
         x->start_is_earliest = true;
         x->stop = x->high = st.st_size;
@@ -193,6 +192,10 @@ static fz_status file_open(const fz_pair *opts, size_t n, const src_context *cx,
     if (!path) return FZ_USER;
     paths p = {0};
     bool from_stdin = is_stdin(path);
+    if (fz_pair_get(opts, n, "source.monitor-interval")) {
+        if (from_stdin) return fz_fail(err, FZ_USER, "file.stdin", "table %s: standard input cannot be followed; leave out 'source.monitor-interval'", cx->table);
+        return src_tail_open(path, fz_pair_get(opts, n, "source.monitor-interval"), cx, out, err);
+    }
     fz_status rc = from_stdin ? FZ_OK : collect(path, 0, &p, err);
     if (p.n) qsort(p.v, p.n, sizeof *p.v, by_name);
     if (rc == FZ_OK) {
@@ -239,7 +242,7 @@ static fz_status file_unassign_all(src_source *base, fz_error *err) {
     return FZ_OK;
 }
 
-static void chunk_release(fz_chunk *c) {
+void file_chunk_release(fz_chunk *c) {
     file_chunk *f = (file_chunk *)c;
     fz_free(f->bytes);
     fz_free(c->rec);
@@ -249,18 +252,18 @@ static void chunk_release(fz_chunk *c) {
 /* n bytes at `at`, all of them. */
 static fz_status read_at(const src_split *x, file_state *st, int64_t at, uint8_t *out, size_t n, fz_error *err) {
     if (st->fd < 0) st->fd = open(x->name, O_RDONLY | O_CLOEXEC);
-    if (st->fd < 0) return io_error(err, "open", x->name);
+    if (st->fd < 0) return file_io_error(err, "open", x->name);
     for (size_t done = 0; done < n;) {
         ssize_t r = pread(st->fd, out + done, n - done, at + (int64_t)done);
         if (r < 0 && errno == EINTR) continue;
-        if (r < 0) return io_error(err, "read", x->name);
+        if (r < 0) return file_io_error(err, "read", x->name);
         if (r == 0) return fz_fail(err, FZ_FATAL, "file.short", "'%s' has become shorter while it was read", x->name);
         done += (size_t)r;
     }
     return FZ_OK;
 }
 
-static fz_record *add_record(fz_chunk *c, uint32_t *cap, int64_t offset) {
+fz_record *file_add_record(fz_chunk *c, uint32_t *cap, int64_t offset) {
     FZ_GROW(c->rec, c->n, *cap);
     fz_record *r = &c->rec[c->n++];
     *r = (fz_record){.value_len = -1, .key_len = -1, .offset = offset, .timestamp_ms = -1};
@@ -268,13 +271,13 @@ static fz_record *add_record(fz_chunk *c, uint32_t *cap, int64_t offset) {
 }
 
 /* Lines of the block p[0..n) that lies at c->to; the rest of an unfinished line stays unread unless the file ends there. */
-static void split_lines(fz_chunk *c, const uint8_t *p, size_t n, bool at_end, uint32_t max) {
+void file_split_lines(fz_chunk *c, const uint8_t *p, size_t n, bool at_end, uint32_t max) {
     uint32_t cap = 0;
     for (size_t i = 0; i < n && c->n < FZ_BATCH_ROWS;) {
         const uint8_t *q = memchr(p + i, '\n', n - i);
         if (!q && !at_end) break;
         size_t len = (q ? (size_t)(q - p) : n) - i, step = len + (q != NULL);
-        fz_record *r = add_record(c, &cap, c->to);
+        fz_record *r = file_add_record(c, &cap, c->to);
         if (len && p[i + len - 1] == '\r') len--;
         r->oversized = len > max;
         if (!r->oversized) {
@@ -298,7 +301,7 @@ static fz_status skip_line(const src_split *x, file_state *st, fz_chunk *c, uint
         at += q ? q - block + 1 : (int64_t)n;
         if (q || at >= x->stop) break;
     }
-    add_record(c, &cap, c->to)->oversized = true;
+    file_add_record(c, &cap, c->to)->oversized = true;
     c->to = at;
     return FZ_OK;
 }
@@ -307,13 +310,13 @@ static fz_status read_chunk(file_source *s, uint32_t split, file_chunk *f, fz_er
     const src_split *x = s->base.splits[split];
     file_state *st = &s->state[split];
     uint32_t max = s->base.cx.max_record_size;
-    f->chunk = (fz_chunk){.split = split, .from = st->pos, .to = st->pos, .release = chunk_release};
+    f->chunk = (fz_chunk){.split = split, .from = st->pos, .to = st->pos, .release = file_chunk_release};
     for (size_t want = BLOCK;; want *= 2) {
         bool at_end = (int64_t)want >= x->stop - st->pos;
         size_t n = at_end ? (size_t)(x->stop - st->pos) : want;
         f->bytes = fz_realloc(f->bytes, n);
         FZ_TRY(read_at(x, st, st->pos, f->bytes, n, err));
-        split_lines(&f->chunk, f->bytes, n, at_end, max);
+        file_split_lines(&f->chunk, f->bytes, n, at_end, max);
         if (f->chunk.n) return FZ_OK;
         if (n > (size_t)max + 2) {
             f->bytes = fz_realloc(f->bytes, BLOCK);
@@ -327,7 +330,7 @@ static fz_status read_chunk(file_source *s, uint32_t split, file_chunk *f, fz_er
 static fz_status open_stream(const src_split *x, file_state *st, fz_error *err) {
     bool input = st->packing == FILE_BY_MAGIC;
     int fd = input ? STDIN_FILENO : open(x->name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return io_error(err, "open", x->name);
+    if (fd < 0) return file_io_error(err, "open", x->name);
     st->stream = file_stream_new(x->name, fd, st->packing, input ? INT64_MAX : x->stop);
     return FZ_OK;
 }
@@ -345,7 +348,7 @@ static void skip_held(file_state *st, fz_chunk *c, bool end) {
     drop_held(st, n);
     st->skipped += (int64_t)n;
     if (!q && !end) return;
-    add_record(c, &cap, c->from)->oversized = true;
+    file_add_record(c, &cap, c->from)->oversized = true;
     c->to = c->from + st->skipped;
     st->skipped = 0;
 }
@@ -355,7 +358,7 @@ static void take_lines(file_state *st, file_chunk *f, bool end, uint32_t max) {
     fz_chunk *c = &f->chunk;
     if (st->skipped) skip_held(st, c, end);
     else if (st->n_held) {
-        split_lines(c, st->held, st->n_held, end, max);
+        file_split_lines(c, st->held, st->n_held, end, max);
         size_t used = (size_t)(c->to - c->from), rest = st->n_held - used;
         if (c->n) {
             f->bytes = st->held;
@@ -372,7 +375,7 @@ static void take_lines(file_state *st, file_chunk *f, bool end, uint32_t max) {
 /* A chunk without records: nothing has come in time, or the stream is over (st->ended). */
 static fz_status read_stream(file_source *s, uint32_t split, int64_t timeout_ms, file_chunk *f, fz_error *err) {
     file_state *st = &s->state[split];
-    f->chunk = (fz_chunk){.split = split, .from = st->pos, .to = st->pos, .release = chunk_release};
+    f->chunk = (fz_chunk){.split = split, .from = st->pos, .to = st->pos, .release = file_chunk_release};
     if (!st->stream) FZ_TRY(open_stream(s->base.splits[split], st, err));
     for (bool end = false, idle = false;;) {
         if (st->n_held >= STREAM_BLOCK || st->skipped || end || idle) take_lines(st, f, end, s->base.cx.max_record_size);
@@ -411,7 +414,7 @@ static fz_status file_poll(src_source *base, uint32_t reader, int64_t timeout_ms
         fz_status rc = st->streamed ? read_stream(s, i, timeout_ms, f, err) : read_chunk(s, i, f, err);
         if (rc != FZ_OK || !f->chunk.n) {
             bool over = rc == FZ_OK && st->ended;
-            chunk_release(&f->chunk);
+            file_chunk_release(&f->chunk);
             if (over) leave_stream(st);
             if (over) continue;
             return rc;
@@ -431,8 +434,8 @@ static fz_status file_poll(src_source *base, uint32_t reader, int64_t timeout_ms
 
 const src_ops src_filesystem_ops = {
     .name = "filesystem",
-    .doc = "The lines of local files, read once in the order of their names, also of files packed by gzip or zstd, and those of standard input. As a one-shot source it has no positions: a second run reads all of it again.",
-    .options = options,
+    .doc = "The lines of local files, read once in the order of their names, also of files packed by gzip or zstd, and those of standard input. As a one-shot source it has no positions: a second run reads all of it again. With 'source.monitor-interval' files are followed while they grow, and have positions.",
+    .options = file_options,
     .open = file_open,
     .close = file_close,
     .bounded = file_bounded,

@@ -1,6 +1,10 @@
-/* Inside the connector 'filesystem': the bytes of what can only be read from front to back: packed files, and standard input.
+/* Inside the connector 'filesystem'.
  *
- * Thread: one reader at a time.
+ *   file.c         options; files that are read once
+ *   file_stream.c  the bytes of what can only be read from front to back: packed files, and standard input
+ *   tail.c         files that are followed
+ *
+ * Thread: a stream has one reader at a time.
  */
 #ifndef SRC_FILE_INT_H
 #define SRC_FILE_INT_H
@@ -18,4 +22,17 @@ void file_stream_free(file_stream *f); /* NULL is allowed */
 /* The next bytes, unpacked, at most n (n > 0); waits up to timeout_ms for some. *got 0: none now, or none any more (*end).
  * FATAL "file.damaged": names the file, and says how much of its text came out before. RETRY or FATAL "file.io". */
 fz_status file_stream_read(file_stream *f, uint8_t *out, size_t n, int64_t timeout_ms, size_t *got, bool *end, fz_error *err) FZ_MUST_USE;
+
+/* ---- shared by file.c and tail.c ---- */
+typedef struct file_chunk { fz_chunk chunk; uint8_t *bytes; } file_chunk; /* bytes: what the records point into */
+void file_chunk_release(fz_chunk *c);
+/* Lines of p[0..n), which lies at c->to, become records; the rest of an unfinished line stays unread unless the file ends there. Lines above max are oversized. */
+void file_split_lines(fz_chunk *c, const uint8_t *p, size_t n, bool at_end, uint32_t max);
+fz_record *file_add_record(fz_chunk *c, uint32_t *cap, int64_t offset);
+fz_status file_io_error(fz_error *err, const char *what, const char *path); /* by errno */
+bool file_hidden(const char *name); /* passed over in directories */
+
+/* 'source.monitor-interval'. path: a directory, a file, or a pattern. */
+fz_status src_tail_open(const char *path, const char *interval, const src_context *cx, src_source **out, fz_error *err) FZ_MUST_USE;
+extern const fz_option file_options[];
 #endif

@@ -182,7 +182,7 @@ static void test_refusals(void **state) {
     expect_refused("path", "s3://bucket/x", "file.scheme");
     snprintf(path, sizeof path, "%s/none", dir);
     expect_refused("path", path, "file.not-found");
-    expect_refused("source.monitor-interval", "10 s", "option.refused");
+    expect_refused("source.monitor-interval", "x", "option.invalid");
     expect_refused("partition.default-name", "x", "option.refused");
     expect_refused("pth", "x", "option.unknown");
     fz_pair o[] = {{.key = "connector", .value = "filesystem"}, {.key = "path", .value = dir}};

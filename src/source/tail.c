@@ -1,0 +1,530 @@
+/* The connector 'filesystem' with 'source.monitor-interval': files that are followed while they grow.
+ *
+ * Each log is a split; a position is the offset of the next line. What a log is called in the tables that are written (the split's topic) is its stem and its fingerprint: the stem is the
+ * base name without groups of digits and what stands before them (app.log, app.log.1, app.log-20261129 and app-2026-11-29.log all have the stem "app.log"), the fingerprint is a hash of its first
+ * line, of 256 bytes of it at most. Both survive renaming and copying, which device and inode numbers do not, and neither changes while a log grows: it is known from its first whole line on.
+ * So a log that was renamed is the log that it was, and so is the copy that "copytruncate" makes; what is written after that has another first line and is another log.
+ *
+ * What it does not do: read packed files (a rotated log that was packed has been read before); tell logs with one stem apart that begin with the same line: the second one is not read, and an error says so.
+ *
+ * Invariants
+ *  1. Only whole lines are handed out. A last line without LF is, when its log is finished: its file was removed or renamed, and has not been written to for QUIET_MS.
+ *  2. What was read is given out only if the file began with the log's first line after it was read: bytes that came after a truncation are never taken for the log's.
+ *  3. A log whose file was truncated goes on in a copy of it, at the same position, if there is one; else what was not read is lost, and a line says so.
+ *  4. The file of a log stays open until it is finished and all of it has been committed.
+ * Threads: the control thread looks for files, workers read; each log has a lock.
+ */
+#include "source/file_int.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BLOCK = 1 << 20, HEAD = 256, QUIET_MS = 5000, MOST_DEPTH = 64 };
+
+typedef struct tail_log {
+    pthread_mutex_t lock;
+    char *path;          /* where it was first found */
+    char *key;
+    int fd;
+    dev_t dev;
+    ino_t ino;
+    uint8_t head[HEAD];  /* its first line, or 256 bytes of it */
+    uint32_t n_head;
+    bool truncated;      /* its file begins otherwise now, or is shorter than what was read */
+    bool final;          /* nothing will be added to it */
+    bool assigned;
+    int64_t pos;
+    ino_t twin;          /* about which an error was logged */
+} tail_log;
+
+typedef struct tail_source {
+    src_source base;
+    char *path;
+    int64_t interval_ns, next_look;
+    tail_log **logs;     /* one for each split; SRC_MAX_SPLITS places */
+    uint32_t *turn;      /* of each reader: the split to begin with */
+    fz_log_limit complaints;
+    uint32_t n_packed;   /* passed over by the first look */
+    atomic_bool draining;
+} tail_source;
+
+/* ---- what a log is called ---- */
+
+/* The base name without groups of digits and the '.', '-' or '_' before each. */
+static char *stem_of(const char *path) {
+    const char *p = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    fz_buf b = {0};
+    for (; *p; p++) {
+        const char *d = strchr(".-_", *p) ? p + 1 : p;
+        if (*d < '0' || *d > '9') {
+            fz_buf_putc(&b, *p);
+            continue;
+        }
+        while (*d >= '0' && *d <= '9') d++;
+        p = d - 1;
+    }
+    fz_buf_putc(&b, 0);
+    return fz_buf_steal(&b);
+}
+
+/* Does the name end as those that rotation gives? */
+static bool rotated_name(const char *path) {
+    size_t n = strlen(path), i = n;
+    while (i && path[i - 1] >= '0' && path[i - 1] <= '9') i--;
+    return i < n && i && strchr(".-_", path[i - 1]);
+}
+
+/* Length of what the fingerprint is made of; 0: not known yet. */
+static uint32_t head_length(const uint8_t *p, size_t n, bool whole) {
+    const uint8_t *q = n ? memchr(p, '\n', n) : NULL;
+    return q ? (uint32_t)(q - p + 1) : n == HEAD || whole ? (uint32_t)n : 0;
+}
+
+static ssize_t read_at(int fd, uint8_t *out, size_t n, int64_t at) {
+    size_t done = 0;
+    while (done < n) {
+        ssize_t r = pread(fd, out + done, n - done, at + (int64_t)done);
+        if (r < 0 && errno == EINTR) continue;
+        if (r < 0) return -1;
+        if (r == 0) break;
+        done += (size_t)r;
+    }
+    return (ssize_t)done;
+}
+
+static bool begins_as_ever(const tail_log *l) {
+    uint8_t head[HEAD];
+    return read_at(l->fd, head, l->n_head, 0) == (ssize_t)l->n_head && memcmp(head, l->head, l->n_head) == 0;
+}
+
+/* ---- looking for files ---- */
+
+static bool packed(const char *path, const uint8_t *head, size_t n) {
+    static const char *const ends[] = {".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".zip"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (fz_ends(path, ends[i])) return true;
+    return file_packing_of(head, n) != FILE_PLAIN;
+}
+
+static bool quiet(const struct stat *st) { return fz_now_ms() - (int64_t)st->st_mtim.tv_sec * 1000 > QUIET_MS; }
+
+/* Two files of one key: is one the beginning of the other? */
+static bool same_beginning(int a, int b) {
+    uint8_t *p = fz_malloc(2 * (64 << 10)), *q = p + (64 << 10);
+    ssize_t n = read_at(a, p, 64 << 10, 0), m = read_at(b, q, 64 << 10, 0);
+    bool same = n >= 0 && m >= 0 && memcmp(p, q, (size_t)(n < m ? n : m)) == 0;
+    fz_free(p);
+    return same;
+}
+
+static void take_file(tail_log *l, int fd, const struct stat *st) {
+    if (l->fd >= 0) close(l->fd);
+    l->fd = fd;
+    l->dev = st->st_dev;
+    l->ino = st->st_ino;
+}
+
+static void twin_error(tail_log *l, const char *path, const struct stat *st) {
+    if (l->twin == st->st_ino) return;
+    l->twin = st->st_ino;
+    fz_log(FZ_LOG_ERROR, "file.same-beginning", FZ_KV("file", "%s", path), FZ_KV("log", "%s", l->path), FZ_KV("reason", "%s", "both begin with the same line, so that they cannot be told apart: the file is not read"), NULL);
+}
+
+/* Is this file, another one than the one that is open, to be read in its place? A copy that was made before a truncation is, and of two of which one continues the other the longer one. */
+static bool goes_on_in(tail_log *l, const char *path, int fd, const struct stat *st) {
+    struct stat held;
+    if (st->st_size < l->pos) return false;
+    if (l->fd < 0) return st->st_size > l->pos;
+    if (l->truncated) return true;
+    if (!same_beginning(l->fd, fd)) {
+        twin_error(l, path, st);
+        return false;
+    }
+    return fstat(l->fd, &held) == 0 && st->st_size > held.st_size;
+}
+
+/* A file of a log that is known. True: fd was taken. */
+static bool seen_again(tail_log *l, const char *path, int fd, const struct stat *st) {
+    pthread_mutex_lock(&l->lock);
+    bool same_file = l->fd >= 0 && l->dev == st->st_dev && l->ino == st->st_ino, taken = !same_file && goes_on_in(l, path, fd, st);
+    if (taken) {
+        fz_log(FZ_LOG_INFO, "file.goes-on", FZ_KV("log", "%s", l->path), FZ_KV("file", "%s", path), FZ_KV("position", "%" PRId64, l->pos), NULL);
+        take_file(l, fd, st);
+        l->truncated = l->final = false;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return taken;
+}
+
+static void add_log(tail_source *s, const char *path, char *key, int fd, const struct stat *st, const uint8_t *head, uint32_t n_head, bool later) {
+    if (s->base.n_splits == SRC_MAX_SPLITS) {
+        close(fd);
+        fz_free(key);
+        return;
+    }
+    tail_log *l = FZ_NEW(tail_log);
+    pthread_mutex_init(&l->lock, NULL);
+    l->path = fz_strdup(path);
+    l->key = key;
+    l->fd = -1;
+    take_file(l, fd, st);
+    memcpy(l->head, head, n_head);
+    l->n_head = n_head;
+    s->logs[s->base.n_splits] = l;
+    char *name = fz_asprintf("%s (%s)", path, key);
+    src_split *x = src_add_split(&s->base, name, key, 0);
+    fz_free(name);
+    x->start_is_earliest = true;
+    x->found_later = later;
+    x->high = st->st_size;
+}
+
+/* Removed since it was listed: nothing to say. The next look tries again. */
+static void unreadable(tail_source *s, const char *path) {
+    uint64_t suppressed;
+    int e = errno;
+    if (e != ENOENT && fz_log_allowed(&s->complaints, 5, 60000, &suppressed)) fz_log(FZ_LOG_WARN, "file.unreadable", FZ_KV("path", "%s", path), FZ_KV("reason", "%s", strerror(e)), NULL);
+}
+
+static void look_at(tail_source *s, const char *path, bool later) {
+    uint8_t head[HEAD];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) unreadable(s, path);
+    ssize_t n = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read_at(fd, head, HEAD, 0) : 0;
+    bool pack = n > 0 && packed(path, head, (size_t)n);
+    s->n_packed += pack;
+    uint32_t n_head = n > 0 && !pack ? head_length(head, (size_t)n, rotated_name(path) && quiet(&st)) : 0;
+    if (n_head) {
+        char *stem = stem_of(path), *key = fz_asprintf("%s#%016" PRIx64, stem, fz_hash(head, n_head));
+        fz_free(stem);
+        uint32_t i = 0;
+        while (i < s->base.n_splits && strcmp(s->logs[i]->key, key) != 0) i++;
+        if (i == s->base.n_splits) {
+            add_log(s, path, key, fd, &st, head, n_head, later);
+            return;
+        }
+        fz_free(key);
+        if (seen_again(s->logs[i], path, fd, &st)) return;
+    }
+    if (fd >= 0) close(fd);
+}
+
+static void look_below(tail_source *s, const char *dir, unsigned depth, bool later) {
+    errno = ELOOP;
+    DIR *d = depth < MOST_DEPTH ? opendir(dir) : NULL;
+    if (!d) unreadable(s, dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (file_hidden(e->d_name)) continue;
+        char *child = fz_asprintf("%s%s%s", dir, fz_ends(dir, "/") ? "" : "/", e->d_name);
+        struct stat st;
+        if (stat(child, &st) == 0 && S_ISDIR(st.st_mode)) look_below(s, child, depth + 1, later);
+        else look_at(s, child, later);
+        fz_free(child);
+    }
+    if (d) closedir(d);
+}
+
+/* Truncated? Removed, or renamed and quiet? */
+static void look_after(tail_log *l) {
+    struct stat st, there;
+    pthread_mutex_lock(&l->lock);
+    if (l->fd >= 0 && !l->truncated && fstat(l->fd, &st) == 0) {
+        if (st.st_size < l->pos || !begins_as_ever(l)) {
+            l->truncated = true;
+            fz_log(FZ_LOG_INFO, "file.truncated", FZ_KV("log", "%s", l->path), FZ_KV("position", "%" PRId64, l->pos), FZ_KV("reason", "%s", "what its file holds now is another log; the rest of this one is read from a copy, if there is one"), NULL);
+        } else {
+            bool moved = stat(l->path, &there) != 0 || there.st_ino != l->ino || there.st_dev != l->dev || rotated_name(l->path);
+            l->final = moved && quiet(&st); /* a program may go on writing to a file that was renamed or removed */
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void look(tail_source *s, bool later) {
+    for (uint32_t i = 0; i < s->base.n_splits; i++) look_after(s->logs[i]);
+    glob_t g = {0};
+    struct stat st;
+    bool pattern = strpbrk(s->path, "*?[") && stat(s->path, &st) != 0;
+    if (pattern && glob(s->path, 0, NULL, &g) != 0) g.gl_pathc = 0;
+    for (size_t i = 0; i < (pattern ? g.gl_pathc : 1); i++) {
+        const char *p = pattern ? g.gl_pathv[i] : s->path;
+        if (stat(p, &st) == 0 && S_ISDIR(st.st_mode)) look_below(s, p, 0, later);
+        else look_at(s, p, later);
+    }
+    if (pattern) globfree(&g);
+}
+
+static fz_status tail_discover(src_source *base, uint32_t *added, fz_error *err) {
+    tail_source *s = (tail_source *)base;
+    (void)err;
+    if (atomic_load(&s->draining) || fz_mono_ns() < s->next_look) return FZ_OK;
+    uint32_t had = base->n_splits;
+    look(s, true);
+    *added = base->n_splits - had;
+    s->next_look = fz_mono_ns() + s->interval_ns;
+    return FZ_OK;
+}
+
+/* ---- reading ---- */
+
+static void tail_close(src_source *base) {
+    tail_source *s = (tail_source *)base;
+    for (uint32_t i = 0; i < base->n_splits; i++) {
+        tail_log *l = s->logs[i];
+        if (l->fd >= 0) close(l->fd);
+        pthread_mutex_destroy(&l->lock);
+        fz_free(l->path);
+        fz_free(l->key);
+        fz_free(l);
+    }
+    fz_free(s->logs);
+    fz_free(s->turn);
+    fz_free(s->path);
+    src_base_free(base);
+    fz_free(s);
+}
+
+static bool tail_bounded(const src_source *base) { return atomic_load(&((const tail_source *)base)->draining); }
+
+static fz_status tail_assign(src_source *base, uint32_t split, int64_t from, fz_error *err) {
+    tail_log *l = ((tail_source *)base)->logs[split];
+    if (from < 0) return fz_fail(err, FZ_FATAL, "file.position", "'%s' has no byte %lld", l->path, (long long)from);
+    pthread_mutex_lock(&l->lock);
+    l->assigned = true;
+    l->pos = from;
+    pthread_mutex_unlock(&l->lock);
+    return FZ_OK;
+}
+
+static fz_status tail_unassign_all(src_source *base, fz_error *err) {
+    tail_source *s = (tail_source *)base;
+    (void)err;
+    for (uint32_t i = 0; i < base->n_splits; i++) {
+        pthread_mutex_lock(&s->logs[i]->lock);
+        s->logs[i]->assigned = false;
+        pthread_mutex_unlock(&s->logs[i]->lock);
+    }
+    return FZ_OK;
+}
+
+static fz_status tail_bounds(src_source *base, uint32_t split, fz_error *err) {
+    tail_log *l = ((tail_source *)base)->logs[split];
+    struct stat st;
+    fz_status rc = FZ_OK;
+    pthread_mutex_lock(&l->lock);
+    if (l->truncated || l->fd < 0) base->splits[split]->high = l->pos;
+    else if (fstat(l->fd, &st) != 0) rc = file_io_error(err, "read", l->path);
+    else base->splits[split]->high = st.st_size;
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+/* Where the last line before `before` begins: behind the LF before it, or at 0. */
+static fz_status line_start(const tail_log *l, int64_t before, int64_t *start, fz_error *err) {
+    uint8_t *b = fz_malloc(64 << 10);
+    fz_status rc = FZ_OK;
+    int64_t end = before - 1; /* its own LF does not count */
+    *start = 0;
+    while (end > 0) {
+        int64_t from = end > 64 << 10 ? end - (64 << 10) : 0;
+        ssize_t n = read_at(l->fd, b, (size_t)(end - from), from);
+        if (n != (ssize_t)(end - from)) {
+            rc = n < 0 ? file_io_error(err, "read", l->path) : fz_fail(err, FZ_RETRY, "file.short", "'%s' has become shorter while it was read", l->path);
+            break;
+        }
+        const uint8_t *q = memrchr(b, '\n', (size_t)n);
+        if (q) {
+            *start = from + (q - b) + 1;
+            break;
+        }
+        end = from;
+    }
+    fz_free(b);
+    return rc;
+}
+
+static fz_status probe_line(const tail_source *s, const tail_log *l, int64_t before, src_probe *out, fz_error *err) {
+    int64_t start;
+    uint32_t max = s->base.cx.max_record_size;
+    FZ_TRY(line_start(l, before, &start, err));
+    fz_chunk c = {.from = start, .to = start};
+    int64_t n = before - start;
+    if (n > (int64_t)max + 2) {
+        uint32_t cap = 0;
+        file_add_record(&c, &cap, start)->oversized = true;
+    }
+    uint8_t *b = fz_malloc(c.n ? 1 : (size_t)n);
+    fz_status rc = FZ_OK;
+    if (!c.n && read_at(l->fd, b, (size_t)n, start) != (ssize_t)n) rc = fz_fail(err, FZ_RETRY, "file.short", "'%s' has become shorter while it was read", l->path);
+    if (rc == FZ_OK && !c.n) file_split_lines(&c, b, (size_t)n, true, max);
+    if (rc == FZ_OK && c.n) *out = (src_probe){SRC_PROBE_OK, c.rec[0].offset, c.rec[0].timestamp_ms, src_record_hash(&c.rec[0])};
+    fz_free(b);
+    fz_free(c.rec);
+    return rc;
+}
+
+static fz_status tail_probe_before(src_source *base, uint32_t split, int64_t before, src_probe *out, fz_error *err) {
+    tail_source *s = (tail_source *)base;
+    tail_log *l = s->logs[split];
+    FZ_TRY(tail_bounds(base, split, err));
+    if (before > base->splits[split]->high) return out->result = SRC_PROBE_BEYOND, FZ_OK;
+    out->result = SRC_PROBE_GONE;
+    if (before <= 0) return FZ_OK;
+    pthread_mutex_lock(&l->lock);
+    fz_status rc = l->truncated || l->fd < 0 ? FZ_OK : probe_line(s, l, before, out, err);
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+/* Behind the end of the line that begins at `at` and is larger than a record may be; -1: it has none yet. */
+static int64_t behind_line(const tail_log *l, int64_t at, int64_t stop, bool final, uint8_t *block) {
+    for (;;) {
+        ssize_t n = read_at(l->fd, block, (size_t)(stop - at < BLOCK ? stop - at : BLOCK), at);
+        if (n < 0) return -1;
+        const uint8_t *q = n ? memchr(block, '\n', (size_t)n) : NULL;
+        if (q) return at + (q - block) + 1;
+        if (n < BLOCK) return final ? at + n : -1;
+        at += n;
+    }
+}
+
+/* Lines at l->pos, up to stop; none: c->n is 0. The lock is held. */
+static fz_status read_lines(const tail_source *s, tail_log *l, int64_t stop, file_chunk *f, fz_error *err) {
+    struct stat st;
+    uint32_t max = s->base.cx.max_record_size, cap = 0;
+    if (fstat(l->fd, &st) != 0) return file_io_error(err, "read", l->path);
+    if (st.st_size < stop) stop = st.st_size;
+    bool final = l->final && quiet(&st);
+    for (size_t want = BLOCK; l->pos < stop && !f->chunk.n; want *= 2) {
+        bool all = (int64_t)want >= stop - l->pos;
+        size_t n = all ? (size_t)(stop - l->pos) : want;
+        f->bytes = fz_realloc(f->bytes, n);
+        ssize_t r = read_at(l->fd, f->bytes, n, l->pos);
+        if (r < 0) return file_io_error(err, "read", l->path);
+        file_split_lines(&f->chunk, f->bytes, (size_t)r, all && final, max);
+        if (f->chunk.n) break;
+        if (n > (size_t)max + 2) {
+            f->bytes = fz_realloc(f->bytes, BLOCK);
+            int64_t to = behind_line(l, l->pos, stop, final, f->bytes);
+            if (to < 0) break;
+            file_add_record(&f->chunk, &cap, l->pos)->oversized = true;
+            f->chunk.to = to;
+        }
+        if (all) break;
+    }
+    if (f->chunk.n && !begins_as_ever(l)) { /* truncated before or while it was read: the next look says so */
+        f->chunk.n = 0;
+        f->chunk.to = f->chunk.from;
+    }
+    return FZ_OK;
+}
+
+static fz_status poll_log(tail_source *s, uint32_t split, fz_chunk **out, fz_error *err) {
+    tail_log *l = s->logs[split];
+    fz_status rc = FZ_OK;
+    pthread_mutex_lock(&l->lock);
+    struct stat st;
+    int64_t stop = s->base.splits[split]->stop;
+    if (l->assigned && l->fd >= 0 && !l->truncated && l->pos < stop && fstat(l->fd, &st) == 0 && st.st_size > l->pos) {
+        file_chunk *f = FZ_NEW(file_chunk);
+        f->chunk = (fz_chunk){.split = split, .from = l->pos, .to = l->pos, .release = file_chunk_release};
+        rc = read_lines(s, l, stop, f, err);
+        if (rc == FZ_OK && f->chunk.n) {
+            l->pos = f->chunk.to;
+            *out = &f->chunk;
+        } else file_chunk_release(&f->chunk);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+/* The reader's logs take turns: one that is written without a pause must not keep the others waiting. */
+static fz_status tail_poll(src_source *base, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err) {
+    tail_source *s = (tail_source *)base;
+    uint32_t step = base->cx.readers, n = atomic_load(&base->n_splits), mine = n > reader ? (n - reader - 1) / step + 1 : 0;
+    for (uint32_t i = 0; i < mine; i++) {
+        uint32_t k = s->turn[reader]++ % mine;
+        FZ_TRY(poll_log(s, reader + k * step, out, err));
+        if (*out) return FZ_OK;
+    }
+    if (atomic_load(&s->draining)) *done = true; /* up to the stops, nothing is left */
+    else fz_sleep_ms(timeout_ms);
+    return FZ_OK;
+}
+
+/* A log that is finished is closed when all of it is in the tables: before, a sink may want to read it again, also after the file was removed. */
+static fz_status tail_report(src_source *base, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err) {
+    (void)err;
+    for (uint32_t i = 0; i < n; i++) {
+        tail_log *l = ((tail_source *)base)->logs[splits[i]];
+        struct stat st;
+        pthread_mutex_lock(&l->lock);
+        if (l->fd >= 0 && l->final && fstat(l->fd, &st) == 0 && offsets[i] >= st.st_size) {
+            close(l->fd);
+            l->fd = -1;
+        }
+        pthread_mutex_unlock(&l->lock);
+    }
+    return FZ_OK;
+}
+
+/* Each log ends behind its last whole line. */
+static void tail_drain(src_source *base) {
+    tail_source *s = (tail_source *)base;
+    atomic_store(&s->draining, true);
+    for (uint32_t i = 0; i < base->n_splits; i++) {
+        tail_log *l = s->logs[i];
+        fz_error err;
+        struct stat st;
+        int64_t stop = l->pos;
+        pthread_mutex_lock(&l->lock);
+        if (l->fd >= 0 && !l->truncated && fstat(l->fd, &st) == 0 && st.st_size > l->pos && (l->final || line_start(l, st.st_size + 1, &stop, &err) == FZ_OK)) {
+            if (l->final) stop = st.st_size;
+            if (stop < l->pos) stop = l->pos;
+        }
+        pthread_mutex_unlock(&l->lock);
+        base->splits[i]->stop = stop;
+    }
+}
+
+static const src_ops tail_ops = {
+    .name = "filesystem",
+    .options = file_options,
+    .replayable = true,
+    .close = tail_close,
+    .bounded = tail_bounded,
+    .discover = tail_discover,
+    .bounds = tail_bounds,
+    .probe_before = tail_probe_before,
+    .assign = tail_assign,
+    .unassign_all = tail_unassign_all,
+    .poll = tail_poll,
+    .report = tail_report,
+    .drain = tail_drain,
+};
+
+fz_status src_tail_open(const char *path, const char *interval, const src_context *cx, src_source **out, fz_error *err) {
+    int64_t ms;
+    FZ_TRY(fz_parse_duration_ms(interval, &ms, err));
+    if (ms < 1) return fz_fail(err, FZ_USER, "option.invalid", "option 'source.monitor-interval' must be longer than nothing");
+    tail_source *s = FZ_NEW(tail_source);
+    src_base_init(&s->base, &tail_ops, cx);
+    s->base.identity = fz_strdup("files");
+    s->path = fz_strdup(path);
+    s->interval_ns = ms * 1000000;
+    s->logs = fz_calloc(SRC_MAX_SPLITS, sizeof *s->logs); /* address space, as base.splits */
+    s->turn = fz_calloc(s->base.cx.readers, sizeof *s->turn);
+    look(s, false);
+    if (!s->base.n_splits) fz_log(FZ_LOG_INFO, "file.none-yet", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("path", "%s", s->path), NULL);
+    if (s->n_packed) fz_log(FZ_LOG_WARN, "file.packed", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("files", "%u", s->n_packed), FZ_KV("reason", "%s", "packed files are not followed, but passed over; a table without 'source.monitor-interval' reads them"), NULL);
+    s->next_look = fz_mono_ns() + s->interval_ns;
+    *out = &s->base;
+    return FZ_OK;
+}

@@ -1,0 +1,297 @@
+/* Files that are followed: whole lines, rotation by renaming and by copying and truncating, files that are removed, positions that survive. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "source/source.h"
+
+static char dir[64];
+
+static int setup(void **state) {
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/frazil-test-tail-XXXXXX");
+    return mkdtemp(dir) ? 0 : 1;
+}
+static int teardown(void **state) {
+    (void)state;
+    char *cmd = fz_asprintf("rm -rf '%s'", dir);
+    int rc = system(cmd);
+    fz_free(cmd);
+    return rc;
+}
+
+static const char *at(const char *name) {
+    static char path[4][160];
+    static int turn;
+    char *p = path[turn++ % 4];
+    snprintf(p, 160, "%s/%s", dir, name);
+    return p;
+}
+static void put(const char *name, const char *mode, const char *text) {
+    FILE *f = fopen(at(name), mode);
+    assert_non_null(f);
+    assert_int_equal(fputs(text, f) >= 0, 1);
+    fclose(f);
+}
+static void move(const char *from, const char *to) { assert_int_equal(rename(at(from), at(to)), 0); }
+/* Last written to a minute ago. */
+static void age(const char *name) {
+    struct timespec t[2] = {{.tv_sec = time(NULL) - 60}, {.tv_sec = time(NULL) - 60}};
+    assert_int_equal(utimensat(AT_FDCWD, at(name), t, 0), 0);
+}
+
+static src_source *open_tail(const char *path) {
+    fz_pair o[] = {{.key = "connector", .value = "filesystem"}, {.key = "path", .value = path}, {.key = "format", .value = "json"}, {.key = "source.monitor-interval", .value = "1 ms"}};
+    src_context cx = {.table = "t", .job = "j", .readers = 1, .max_record_size = 400};
+    src_source *s;
+    fz_error err;
+    if (src_open(o, 4, &cx, &s, &err) != FZ_OK) fail_msg("%s", err.message);
+    assert_true(src_replayable(s));
+    assert_false(src_bounded(s));
+    for (uint32_t i = 0; i < src_n_splits(s); i++) assert_int_equal(src_assign(s, i, 0, &err), FZ_OK);
+    return s;
+}
+
+static int64_t position[64]; /* of each split: where its next chunk has to begin */
+
+static void discover(src_source *s) {
+    uint32_t had = src_n_splits(s), added;
+    fz_error err;
+    usleep(2000);
+    assert_int_equal(src_discover(s, &added, &err), FZ_OK);
+    assert_int_equal(src_n_splits(s), had + added);
+    for (uint32_t i = had; i < had + added; i++) {
+        assert_true(src_get_split(s, i)->found_later);
+        position[i] = 0;
+        assert_int_equal(src_assign(s, i, 0, &err), FZ_OK);
+    }
+}
+
+/* What can be had now, sorted by nothing: as "text|". */
+static char *take(src_source *s, bool *done) {
+    fz_buf b = {0};
+    fz_error err;
+    for (;;) {
+        fz_chunk *c;
+        if (src_poll(s, 0, 0, &c, done, &err) != FZ_OK) fail_msg("%s", err.message);
+        if (!c) break;
+        assert_int_equal(c->from, position[c->split]);
+        position[c->split] = c->to;
+        for (uint32_t i = 0; i < c->n; i++) {
+            if (c->rec[i].oversized) fz_buf_puts(&b, "<big>");
+            else fz_buf_append(&b, c->rec[i].value, (size_t)c->rec[i].value_len);
+            fz_buf_putc(&b, '|');
+        }
+        fz_chunk_release(c);
+    }
+    fz_buf_putc(&b, 0);
+    return fz_buf_steal(&b);
+}
+#define EXPECT(s, want) do { \
+    bool done_; \
+    discover(s); \
+    char *got_ = take(s, &done_); \
+    assert_string_equal(got_, want); \
+    assert_false(done_); \
+    fz_free(got_); \
+} while (0)
+
+static src_source *begin(const char *path) {
+    memset(position, 0, sizeof position);
+    return open_tail(path);
+}
+
+static void test_lines(void **state) {
+    (void)state;
+    src_source *s = begin(dir);
+    assert_int_equal(src_n_splits(s), 0);
+    EXPECT(s, "");
+    put("app.log", "w", "one"); /* not known before its first line is whole */
+    put(".hidden", "w", "x\n");
+    put("old.log.1.gz", "w", "x\n");
+    EXPECT(s, "");
+    assert_int_equal(src_n_splits(s), 0);
+    put("app.log", "a", "\ntwo\r\nthr");
+    EXPECT(s, "one|two|");
+    assert_int_equal(src_n_splits(s), 1);
+    put("app.log", "a", "ee\n");
+    EXPECT(s, "three|");
+    fz_buf b = {0};
+    for (int i = 0; i < 3 << 20; i++) fz_buf_putc(&b, 'x');
+    put("app.log", "a", fz_buf_cstr(&b));
+    EXPECT(s, "");
+    put("app.log", "a", "\nend\n");
+    EXPECT(s, "<big>|end|");
+    fz_buf_free(&b);
+    src_close(s);
+}
+
+/* app.log -> app.log.1: read to its end, also what is written to it afterwards; the new app.log is another log. */
+static void test_renamed(void **state) {
+    (void)state;
+    put("app.log", "w", "a1\na2\n");
+    src_source *s = begin(dir);
+    EXPECT(s, "a1|a2|");
+    put("app.log", "a", "a3\na4");
+    move("app.log", "app.log.1");
+    put("app.log", "w", "b1\n");
+    discover(s);
+    assert_int_equal(src_n_splits(s), 2);
+    EXPECT(s, "a3|b1|");
+    put("app.log.1", "a", "-\na5\nlast");
+    EXPECT(s, "a4-|a5|");
+    age("app.log.1");
+    EXPECT(s, "last|"); /* nobody writes to it any more */
+    move("app.log.1", "app.log.2");
+    move("app.log", "app.log.1");
+    put("app.log", "w", "c1\n");
+    EXPECT(s, "c1|");
+    assert_int_equal(src_n_splits(s), 3);
+    src_close(s);
+}
+
+static void test_removed(void **state) {
+    (void)state;
+    put("app.log", "w", "a1\n");
+    src_source *s = begin(at("*.log"));
+    EXPECT(s, "a1|");
+    put("app.log", "a", "a2\nla");
+    FILE *f = fopen(at("app.log"), "ab"); /* its writer does not know that it was removed */
+    unlink(at("app.log"));
+    EXPECT(s, "a2|");
+    fputs("st", f);
+    fflush(f);
+    EXPECT(s, "");
+    struct timespec old[2] = {{.tv_sec = time(NULL) - 60}, {.tv_sec = time(NULL) - 60}};
+    assert_int_equal(futimens(fileno(f), old), 0);
+    EXPECT(s, "last|");
+    fclose(f);
+    fz_error err;
+    /* Not all is committed: a sink may ask for it again. */
+    assert_int_equal(src_report(s, &(uint32_t){0}, &(int64_t){6}, 1, &err), FZ_OK);
+    assert_int_equal(src_unassign_all(s, &err), FZ_OK);
+    assert_int_equal(src_assign(s, 0, position[0] = 3, &err), FZ_OK);
+    EXPECT(s, "a2|last|");
+    assert_int_equal(src_report(s, &(uint32_t){0}, &(int64_t){10}, 1, &err), FZ_OK);
+    EXPECT(s, "");
+    put("app.log", "w", "b1\n");
+    EXPECT(s, "b1|");
+    src_close(s);
+}
+
+static void copy(const char *from, const char *to) {
+    char *cmd = fz_asprintf("cp '%s' '%s'", at(from), at(to));
+    assert_int_equal(system(cmd), 0);
+    fz_free(cmd);
+}
+
+/* What was not read before the truncation comes from the copy, once; what follows is another log. */
+static void test_copytruncate(void **state) {
+    (void)state;
+    put("app.log", "w", "a1\na2\n");
+    src_source *s = begin(dir);
+    EXPECT(s, "a1|a2|");
+    put("app.log", "a", "a3\n");
+    copy("app.log", "app.log.1");
+    put("app.log", "w", "");
+    EXPECT(s, "a3|");
+    EXPECT(s, "");
+    put("app.log", "a", "b1\n");
+    EXPECT(s, "b1|");
+    /* The new content is longer than what was read. */
+    copy("app.log", "app.log.1");
+    put("app.log", "w", "c1 is long\nc2\n");
+    bool done;
+    char *got = take(s, &done); /* before the next look: nothing of it is taken for the old log's */
+    assert_string_equal(got, "");
+    fz_free(got);
+    EXPECT(s, "c1 is long|c2|");
+    assert_int_equal(src_n_splits(s), 3);
+    src_close(s);
+}
+
+/* A log keeps its name and its position whatever its file is called. */
+static void test_positions(void **state) {
+    (void)state;
+    put("app.log", "w", "a1\na2\na3\n");
+    src_source *s = begin(dir);
+    char topic[64];
+    src_probe before, after;
+    fz_error err;
+    snprintf(topic, sizeof topic, "%s", src_get_split(s, 0)->topic);
+    assert_true(fz_starts(topic, "app.log#"));
+    assert_string_equal(src_identity(s), "files");
+    fz_chunk *c;
+    bool done;
+    assert_int_equal(src_poll(s, 0, 0, &c, &done, &err), FZ_OK);
+    assert_int_equal(c->n, 3);
+    uint64_t hash = src_record_hash(&c->rec[1]);
+    assert_int_equal(c->rec[1].offset, 3);
+    fz_chunk_release(c);
+    assert_int_equal(src_probe_before(s, 0, 6, &before, &err), FZ_OK);
+    assert_int_equal(before.result, SRC_PROBE_OK);
+    assert_int_equal(before.offset, 3);
+    assert_true(before.hash == hash);
+    assert_int_equal(src_probe_before(s, 0, 10, &after, &err), FZ_OK);
+    assert_int_equal(after.result, SRC_PROBE_BEYOND);
+    src_close(s);
+
+    move("app.log", "app.log-20261129");
+    put("app.log", "w", "b1\n");
+    s = begin(dir);
+    assert_int_equal(src_n_splits(s), 2);
+    uint32_t i = strcmp(src_get_split(s, 0)->topic, topic) == 0 ? 0 : 1;
+    assert_string_equal(src_get_split(s, i)->topic, topic);
+    assert_string_not_equal(src_get_split(s, !i)->topic, topic);
+    int64_t low, high;
+    assert_int_equal(src_bounds(s, i, &low, &high, &err), FZ_OK);
+    assert_int_equal(low, 0);
+    assert_int_equal(high, 9);
+    assert_int_equal(src_unassign_all(s, &err), FZ_OK);
+    assert_int_equal(src_assign(s, i, position[i] = 6, &err), FZ_OK);
+    EXPECT(s, "a3|");
+    src_close(s);
+}
+
+/* Draining ends behind the last whole line. */
+static void test_drain(void **state) {
+    (void)state;
+    put("app.log", "w", "a1\na2\nno");
+    src_source *s = begin(dir);
+    fz_error err;
+    assert_int_equal(src_drain(s, &err), FZ_OK);
+    assert_true(src_bounded(s));
+    assert_int_equal(src_get_split(s, 0)->stop, 6);
+    put("app.log", "a", "t any more\n");
+    bool done;
+    char *got = take(s, &done);
+    assert_string_equal(got, "a1|a2|");
+    assert_true(done);
+    fz_free(got);
+    src_close(s);
+}
+
+/* Two logs that begin with the same line cannot be told apart: the second is not read. */
+static void test_same_beginning(void **state) {
+    (void)state;
+    put("app.log", "w", "head\na1\n");
+    src_source *s = begin(dir);
+    EXPECT(s, "head|a1|");
+    put("app2.log", "w", "head\nb1 and more\n");
+    EXPECT(s, "");
+    put("web.log", "w", "head\nw1\n"); /* another stem */
+    EXPECT(s, "head|w1|");
+    src_close(s);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {T(test_lines), T(test_renamed), T(test_removed), T(test_copytruncate), T(test_positions), T(test_drain), T(test_same_beginning)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
