@@ -243,12 +243,11 @@ static void reset(otlp_batch *b) {
 }
 
 fz_status otlp_split(const void *message, size_t n, size_t max_record, size_t max_context, otlp_batch *b, fz_error *err) {
-    const uint8_t *p = message, *end = p + n;
+    const uint8_t *p = n ? message : (const uint8_t *)"", *end = p + n;
     split s = {.b = b, .max_record = max_record, .max_context = max_context, .err = err};
     pb_field f;
     pb_result r;
     reset(b);
-    if (!n) return FZ_OK;
     while ((r = pb_next(&p, end, &f)) == PB_FIELD)
         if (f.number == OTLP_REQUEST_RESOURCE_LOGS && f.wire == PB_BYTES) FZ_TRY(take_resource(&s, &f));
     return r == PB_END ? FZ_OK : fz_fail(err, FZ_DATA, "otlp.protobuf", "the message is no ExportLogsServiceRequest");

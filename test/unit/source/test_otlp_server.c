@@ -332,7 +332,7 @@ static void test_full_spool(void **state) {
 
 /* ---- gRPC ---- */
 
-typedef struct rpc { int32_t stream; int http, status; char message[256], details[256]; uint8_t body[512]; size_t n; bool closed; uint32_t reset; const uint8_t *send; size_t n_send; } rpc;
+typedef struct rpc { int32_t stream; int http, status; char message[256], details[256]; uint8_t body[512]; size_t n; bool closed, hang; uint32_t reset; const uint8_t *send; size_t n_send; } rpc;
 typedef struct peer { int fd; nghttp2_session *s; rpc *calls; size_t n_calls; bool goaway, closed; } peer;
 
 static rpc *find(peer *p, int32_t stream) {
@@ -373,10 +373,11 @@ static ssize_t c_read(nghttp2_session *s, int32_t stream, uint8_t *buf, size_t l
     (void)s; (void)stream; (void)cx;
     rpc *r = src->ptr;
     size_t n = r->n_send < length ? r->n_send : length;
+    if (!n && r->hang) return NGHTTP2_ERR_DEFERRED;
     if (n) memcpy(buf, r->send, n);
     r->send += n;
     r->n_send -= n;
-    if (!r->n_send) *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (!r->n_send && !r->hang) *flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)n;
 }
 
@@ -655,6 +656,36 @@ static void test_grpc_end(void **state) {
     server_close(&v);
 }
 
+/* Peers that begin and do not go on: without a preface, with half a message, between two messages. */
+static void test_grpc_slow(void **state) {
+    (void)state;
+    server v = {0};
+    uint8_t b[512];
+    peer p;
+    rpc calls[2];
+    size_t n = framed(b, PB1, false);
+    fz_pair o[] = {{.key = "message-timeout", .value = "200 ms"}, {.key = "idle-timeout", .value = "400 ms"}};
+    server_open(&v, o, 2);
+    int fd = dial(&v, 1);
+    char buf[256];
+    while (recv(fd, buf, sizeof buf, 0) > 0) continue;
+    close(fd);
+    peer_open(&p, &v, calls);
+    start(&p, EXPORT, "application/grpc", "identity", "", b, n - 3)->hang = true;
+    while (!p.closed) pump(&p);
+    assert_true(p.goaway);
+    peer_close(&p);
+    peer_open(&p, &v, calls);
+    rpc *r = start(&p, EXPORT, "application/grpc", "identity", "", b, n);
+    finish(&p, r);
+    assert_int_equal(r->status, 0);
+    while (!p.closed) pump(&p);
+    assert_true(p.goaway);
+    peer_close(&p);
+    assert_int_equal(net_listener_stats(v.o->s.listeners[1]).timed_out, 3);
+    server_close(&v);
+}
+
 static void test_options(void **state) {
     (void)state;
     static const struct { fz_pair o[3]; size_t n; const char *code; } bad[] = {
@@ -681,6 +712,6 @@ static void test_options(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_http_good), cmocka_unit_test(test_http_encodings), cmocka_unit_test(test_http_refused), cmocka_unit_test(test_token), cmocka_unit_test(test_full_spool), cmocka_unit_test(test_grpc_good),
-        cmocka_unit_test(test_grpc_refused), cmocka_unit_test(test_grpc_token), cmocka_unit_test(test_grpc_large), cmocka_unit_test(test_grpc_full_spool), cmocka_unit_test(test_grpc_end), cmocka_unit_test(test_options)};
+        cmocka_unit_test(test_grpc_refused), cmocka_unit_test(test_grpc_token), cmocka_unit_test(test_grpc_large), cmocka_unit_test(test_grpc_full_spool), cmocka_unit_test(test_grpc_end), cmocka_unit_test(test_grpc_slow), cmocka_unit_test(test_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
