@@ -77,6 +77,7 @@ static fz_status add(const json_t *record, size_t at, fz_buf *tmp, src_frame *ou
     if (tmp->len > FH_MOST_RECORD)
         return fz_fail(err, FZ_USER, "InvalidArgumentException", "1 validation error detected: Value at 'records.%zu.member.data' failed to satisfy constraint: Member must have length less than or equal to %d", at, (int)FH_MOST_RECORD);
     *total += tmp->len;
+    fz_buf_reserve(&out->bytes, 1); /* also when all records are empty there is a place where they stand */
     src_frame_add(out, tmp->data, without_newline(tmp->data, tmp->len), INT64_MIN);
     return FZ_OK;
 }

@@ -4,16 +4,16 @@ set -uo pipefail
 cd "$(dirname "$0")/../.."
 B=build-address
 LIBS=$(sed -n "s/^LIBS *:= *//p" Makefile)
-declare -A rooms=([json]="decode col base" [sql]="sql col base" [parquet]="parquet col base" [manifest]="iceberg col base" [metadata]="iceberg col base" [profile]="aws net base" [forward]="net base" [msgpack]="decode col base" [http]="net base" [body]="source spool net aws base" [otlp_pb]="decode col source spool net aws base" [otlp_json]="source spool net aws base")
+declare -A rooms=([json]="decode col base" [sql]="sql col base" [parquet]="parquet col base" [manifest]="iceberg col base" [metadata]="iceberg col base" [profile]="aws net base" [forward]="net base" [msgpack]="decode col base" [http]="net base" [body]="source spool net aws base" [otlp_pb]="decode col source spool net aws base" [otlp_json]="source spool net aws base" [syslog]="decode col net base" [firehose]="aws net base")
 fail=0
-for name in json sql parquet manifest metadata profile forward msgpack http body otlp_pb otlp_json; do
+for name in json sql parquet manifest metadata profile forward msgpack http body otlp_pb otlp_json syslog firehose; do
     libs=()
     for r in ${rooms[$name]}; do libs+=("$B/lib/$r.a"); done
     make -s SAN=address "${libs[@]}" || exit 1
     mkdir -p "$B/fuzz"
     gcc -std=c17 -D_GNU_SOURCE -Isrc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -DFUZZ_REPLAY "test/fuzz/fuzz_$name.c" -o "$B/fuzz/$name" "${libs[@]}" $LIBS || { fail=1; continue; }
     mapfile -t corpus < <(find "test/fuzz/corpus/$name" test/data/iceberg -type f 2>/dev/null | sort)
-    case $name in json | sql | parquet | profile | forward | msgpack | http | body | otlp_pb | otlp_json) mapfile -t corpus < <(find "test/fuzz/corpus/$name" -type f | sort) ;; esac
+    case $name in json | sql | parquet | profile | forward | msgpack | http | body | otlp_pb | otlp_json | syslog | firehose) mapfile -t corpus < <(find "test/fuzz/corpus/$name" -type f | sort) ;; esac
     [ ${#corpus[@]} -gt 0 ] || { echo "fuzz $name: no corpus"; fail=1; continue; }
     printf 'fuzz %s: ' "$name"
     "$B/fuzz/$name" "${corpus[@]}" | tail -n 1 || fail=1

@@ -247,7 +247,10 @@ static void test_calls(void **state) {
     assert_int_equal(json_array_size(all), 2);
     assert_string_not_equal(json_string_value(json_object_get(json_array_get(all, 0), "RecordId")), json_string_value(json_object_get(json_array_get(all, 1), "RecordId")));
     json_decref(r.body);
-    records_are(&v, 3, "{\"a\":1}|a|b|");
+    r = call(&v, "PutRecordBatch", "{\"DeliveryStreamName\":\"logs\",\"Records\":[{\"Data\":\"\"},{\"Data\":\"Cg==\"}]}"); /* nothing, and a newline */
+    assert_int_equal(r.status, 200);
+    json_decref(r.body);
+    records_are(&v, 5, "{\"a\":1}|a|b|||");
     r = call(&v, "DescribeDeliveryStream", "{\"DeliveryStreamName\":\"logs\"}");
     const json_t *d = json_object_get(r.body, "DeliveryStreamDescription");
     assert_string_equal(json_string_value(json_object_get(d, "DeliveryStreamStatus")), "ACTIVE");
