@@ -11,11 +11,10 @@ static bool mismatch(otlp_decoder *d, const char *what) { return js_error(&d->js
 static bool too_deep(otlp_decoder *d) { return js_error(&d->json.parser, "values are nested deeper than %u", OTLP_MAX_DEPTH); }
 
 bool odc_read_any(otlp_decoder *d, odc_bytes any, odc_value *out) {
-    const uint8_t *p = any.p, *end = any.p + any.n;
+    const uint8_t *p = any.n ? any.p : (const uint8_t *)"", *end = p + any.n;
     pb_field f;
     pb_result r;
     out->kind = 0;
-    if (!any.n) return true;
     while ((r = pb_next(&p, end, &f)) == PB_FIELD) {
         switch (f.number) {
         case OTLP_ANY_STRING: case OTLP_ANY_ARRAY: case OTLP_ANY_KVLIST: case OTLP_ANY_BYTES:
