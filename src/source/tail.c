@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20, HEAD = 256, QUIET_MS = 5000, MOST_DEPTH = 64 };
+enum { BLOCK = 1 << 20, HEAD = 256, BEFORE = 64, QUIET_MS = 5000, MOST_DEPTH = 64 };
 
 typedef struct tail_log {
     pthread_mutex_t lock;
@@ -40,6 +40,8 @@ typedef struct tail_log {
     bool final;          /* nothing will be added to it */
     bool assigned;
     int64_t pos;
+    uint8_t before[BEFORE]; /* what stands before pos; n_before 0: not known */
+    uint32_t n_before;
     ino_t twin;          /* about which an error was logged */
 } tail_log;
 
@@ -103,6 +105,16 @@ static bool begins_as_ever(const tail_log *l) {
     return read_at(l->fd, head, l->n_head, 0) == (ssize_t)l->n_head && memcmp(head, l->head, l->n_head) == 0;
 }
 
+static void note_before(tail_log *l, int64_t pos) {
+    int64_t n = pos < BEFORE ? pos : BEFORE;
+    ssize_t r = l->fd >= 0 && !l->truncated ? read_at(l->fd, l->before, (size_t)n, pos - n) : 0;
+    l->n_before = r == (ssize_t)n ? (uint32_t)n : 0;
+}
+static bool same_before(const tail_log *l, int fd) {
+    uint8_t b[BEFORE];
+    return read_at(fd, b, l->n_before, l->pos - l->n_before) == (ssize_t)l->n_before && memcmp(b, l->before, l->n_before) == 0;
+}
+
 /* ---- looking for files ---- */
 
 static bool packed(const char *path, const uint8_t *head, size_t n) {
@@ -140,6 +152,10 @@ static void twin_error(tail_log *l, const char *path, const struct stat *st) {
 static bool goes_on_in(tail_log *l, const char *path, int fd, const struct stat *st) {
     struct stat held;
     if (st->st_size < l->pos) return false;
+    if (!same_before(l, fd)) { /* it only begins as the log does */
+        twin_error(l, path, st);
+        return false;
+    }
     if (l->fd < 0) return st->st_size > l->pos;
     if (l->truncated) return true;
     if (!same_beginning(l->fd, fd)) {
@@ -158,6 +174,7 @@ static bool seen_again(tail_log *l, const char *path, int fd, const struct stat 
         take_file(l, fd, st);
         l->truncated = l->final = false;
     }
+    if (same_file && l->truncated) twin_error(l, path, st); /* what it holds now begins with the line that it began with before */
     pthread_mutex_unlock(&l->lock);
     return taken;
 }
@@ -299,6 +316,7 @@ static fz_status tail_assign(src_source *base, uint32_t split, int64_t from, fz_
     pthread_mutex_lock(&l->lock);
     l->assigned = true;
     l->pos = from;
+    note_before(l, from);
     pthread_mutex_unlock(&l->lock);
     return FZ_OK;
 }
@@ -419,7 +437,13 @@ static fz_status read_lines(const tail_source *s, tail_log *l, int64_t stop, fil
         }
         if (all) break;
     }
+    uint8_t was[BEFORE];
+    uint32_t n_was = l->n_before;
+    memcpy(was, l->before, sizeof was);
+    if (f->chunk.n) note_before(l, f->chunk.to);
     if (f->chunk.n && !begins_as_ever(l)) { /* truncated before or while it was read: the next look says so */
+        memcpy(l->before, was, sizeof was);
+        l->n_before = n_was;
         f->chunk.n = 0;
         f->chunk.to = f->chunk.from;
     }

@@ -287,6 +287,14 @@ static void test_same_beginning(void **state) {
     EXPECT(s, "");
     put("web.log", "w", "head\nw1\n"); /* another stem */
     EXPECT(s, "head|w1|");
+    put("web.log", "w", "head\n"); /* truncated, and begun anew with the same line */
+    EXPECT(s, "");
+    put("web.log", "a", "w2\nw3 and more\n");
+    EXPECT(s, "");
+    put("web.log.1", "w", "head\nnot w1\n"); /* nor is this a copy of what it was */
+    EXPECT(s, "");
+    put("web.log.2", "w", "head\nw1\nw1.5\n"); /* this is */
+    EXPECT(s, "w1.5|");
     src_close(s);
 }
 
