@@ -290,8 +290,8 @@ static void test_back_pressure(void **state) {
     (void)state;
     enum { N = 5000, EACH = 1000 };
     server v = {0};
-    fz_pair o = {.key = "spool.max-size", .value = "1 mb"};
-    server_open(&v, "tcp", &o, 1);
+    fz_pair o[] = {{.key = "spool.max-size", .value = "1 mb"}, {.key = "max-message-size", .value = "64 kb"}}; /* one that is not held would be closed */
+    server_open(&v, "tcp", o, 2);
     int fd = dial(&v, SOCK_STREAM);
     pid_t child = fork();
     assert_true(child >= 0);
