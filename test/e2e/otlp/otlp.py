@@ -2,7 +2,7 @@
 """The otlp connector in the real binary: HTTP and gRPC -> spool -> Iceberg. By run.sh.
 
 usage: otlp.py [CASE...]"""
-import http.client, json, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
+import atexit, http.client, json, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
 
 BIN, CLIENTS = os.environ["FRAZIL_BIN"], os.environ["FRAZIL_OTLP_SH"]
 ROUNDS = int(os.environ.get("FRAZIL_OTLP_ROUNDS", "20"))
@@ -30,6 +30,11 @@ CREATE TEMPORARY TABLE src ({", ".join(f"`{c}` {t}" for c, t in COLUMNS.items())
 INSERT INTO c.db.t SELECT {names}, `record` FROM src;
 """)
         self.process = None
+        atexit.register(self.end) # also of a case that fails
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
 
     def start(self):
         self.log = open(f"{self.dir}/log", "a")
