@@ -19,7 +19,7 @@ def free_port(kind=socket.SOCK_STREAM):
 class Job:
     """One directory: catalog, state, script. A table of all fields, the peer and the record."""
 
-    def __init__(self, protocol, options="", interval="300 ms"):
+    def __init__(self, protocol, options="", interval="300 ms", zone="UTC"):
         self.dir = tempfile.mkdtemp(prefix="frazil-syslog.", dir=os.environ.get("FRAZIL_TEST_DIR"))
         self.port = int(os.environ.get("FRAZIL_SYSLOG_PORT") or free_port(socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM))
         d = self.dir
@@ -31,7 +31,7 @@ class Job:
             f.write(f"""SET 'pipeline.name' = 'syslog-test';
 SET 'execution.checkpointing.interval' = '{interval}';
 SET 'frazil.state.dir' = '{d}/state';
-SET 'table.local-time-zone' = 'UTC';
+SET 'table.local-time-zone' = '{zone}';
 {self.catalog}CREATE DATABASE IF NOT EXISTS c.db;
 CREATE TABLE IF NOT EXISTS c.db.t ({COLUMNS}, peer STRING, `record` STRING);
 CREATE TEMPORARY TABLE src ({COLUMNS}, peer STRING METADATA, `record` STRING METADATA)
@@ -185,7 +185,22 @@ def load():
         job.done()
 
 
-CASES = {f.__name__: f for f in (udp, tcp, tls, load)}
+def zone():
+    """A time without a zone is one of the session's, or of the option's; a time with one is what it says."""
+    for option, want in (("", "2025-01-02T03:04:05"), (",'syslog.time-zone'='+01:00'", "2025-01-02T11:04:05")):
+        job = Job("tcp", option, zone="Asia/Tokyo")
+        try:
+            with socket.create_connection(("127.0.0.1", job.port)) as s:
+                s.sendall(b"<13>Jan  2 12:04:05 2025 old[1]: m\n<13>1 2025-01-02T04:04:05+01:00 h new - - - m")
+            job.wait_rows(2)
+            job.stop()
+            got = {r["app_name"]: r["t"] for r in job.sql("SET 'table.local-time-zone' = 'UTC'; SELECT app_name, CAST(`timestamp` AS STRING) AS t FROM c.db.t")}
+            assert {k: v[:19].replace(" ", "T") for k, v in got.items()} == {"old": want, "new": "2025-01-02T03:04:05"}, got
+        finally:
+            job.done()
+
+
+CASES = {f.__name__: f for f in (udp, tcp, tls, load, zone)}
 for name in sys.argv[1:] or CASES:
     began = time.monotonic()
     CASES[name]()
