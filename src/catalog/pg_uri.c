@@ -252,6 +252,10 @@ static fz_status parse(pg_target *t, const char *uri, fz_error *err) {
         FZ_TRY(user_info(t, (fz_sv){rest.p, (size_t)(at - rest.p)}, err));
         rest = (fz_sv){at + 1, (size_t)(rest.p + rest.n - at - 1)};
     }
+    /* A second one, or one behind '?', is a character of the password that was not written as %40: nothing behind it may be quoted in an error. */
+    const char *second = memchr(rest.p, '@', rest.n);
+    bool cut_short = second && memchr(second, '/', (size_t)(rest.p + rest.n - second)); /* the name of a database may have one, but a host and a slash come after this one */
+    if (!jdbc && (cut_short || (!at && strchr(p + n, '@') && strchr(strchr(p + n, '@'), '/')))) return bad(err, "an '@' of its user, password or a parameter must be written %40, a '/' %2F, a '?' %3F");
     slash = memchr(rest.p, '/', rest.n);
     size_t h = slash ? (size_t)(slash - rest.p) : rest.n;
     FZ_TRY(hosts(t, (fz_sv){rest.p, h}, jdbc, err));

@@ -94,15 +94,20 @@ fz_pair *rest_pairs(fz_arena *a, const json_t *object, size_t *n) {
     return v;
 }
 
-/* "env:NAME" stands for a variable of the environment, as in Java's EnvironmentUtil: secrets need not stand in a script. One that is not set: the option is not given. */
-static void client_options(rest *r, const cat_catalog *c) {
+/* "env:NAME" stands for a variable of the environment, as in Java's EnvironmentUtil: secrets need not stand in a script. One that is not set is an error:
+ * going on without a login could reach what is open to anybody. */
+static fz_status client_options(rest *r, const cat_catalog *c, fz_error *err) {
     fz_pair *v = FZ_ANEWN(r->arena, fz_pair, c->n_options);
     for (size_t i = 0; i < c->n_options; i++) {
         const char *value = c->options[i].value;
-        if (fz_starts(value, "env:")) value = getenv(value + 4);
-        if (value) v[r->n_options++] = (fz_pair){.key = fz_arena_strdup(r->arena, c->options[i].key), .value = fz_arena_strdup(r->arena, value)};
+        if (fz_starts(value, "env:") && !(value = getenv(c->options[i].value + 4))) {
+            fz_fail(err, FZ_USER, "catalog.option", "the option '%s' names the environment variable %s, which is not set", c->options[i].key, c->options[i].value + 4);
+            return fz_at(err, c->options[i].line, c->options[i].column);
+        }
+        v[r->n_options++] = (fz_pair){.key = fz_arena_strdup(r->arena, c->options[i].key), .value = fz_arena_strdup(r->arena, value)};
     }
     r->options = v;
+    return FZ_OK;
 }
 
 static bool session_says(const char *key) {
@@ -263,8 +268,8 @@ fz_status rest_new(const cat_catalog *c, rest **out, fz_error *err) {
     pthread_mutex_init(&r->lock, NULL);
     r->arena = fz_arena_new();
     r->name = fz_arena_strdup(r->arena, c->name);
-    client_options(r, c);
-    fz_status rc = settle(r, err);
+    fz_status rc = client_options(r, c, err);
+    if (rc == FZ_OK) rc = settle(r, err);
     if (rc == FZ_OK) rc = rest_auth_new(r, &r->auth, err);
     if (rc == FZ_OK) rc = ask_config(r, &answer, err);
     if (rc == FZ_OK) rc = take_config(r, answer, err);

@@ -133,7 +133,16 @@ static void not_there(const s3_request *rq, const aws_answer *a, fz_error *e) {
         reclass(e, FZ_USER, "file.no-bucket");
         fz_hint(e, "make the bucket, or correct its name or the endpoint");
     } else if (strcmp(a->error_code, "NoSuchUpload") == 0) reclass(e, FZ_RETRY, "file.no-upload");
-    else {
+    else if (!a->error_code[0]) { /* a text, but none of S3's: a proxy or a portal on the way */
+        reclass(e, FZ_RETRY, "file.not-s3");
+        fz_hint(e, "what answered does not speak like S3: look at the endpoint, and at proxies on the way");
+    } else if (strcmp(a->error_code, "NoSuchKey") != 0 && strcmp(a->error_code, "NoSuchVersion") != 0 && strcmp(a->error_code, "NotFound") != 0) {
+        reclass(e, FZ_USER, "file.refused");
+        fz_hint(e, "it is not the object that is missing: look at what the service says, at the credentials and at the endpoint");
+    } else if (facts_of(rq->op)->writes) { /* S3 has no such answer to a write */
+        reclass(e, FZ_RETRY, "file.not-s3");
+        fz_hint(e, "what answered does not speak like S3: look at the endpoint, and at proxies on the way");
+    } else {
         fz_fail(e, FZ_USER, "file.not-found", "'%s' is not there", rq->location); /* what readers of a store expect to see, without the protocol around it */
         if (a->request_id[0]) fz_detail(e, "HTTP 404, request %s", a->request_id);
     }
@@ -172,6 +181,19 @@ static void translate(const s3_store *s, const s3_request *rq, const s3_target *
     else if (e->cls == FZ_CONFLICT) reclass(e, FZ_RETRY, "file.conflicting");
 }
 
+/* S3 gives every object that it stores or hands out an ETag. A 200 without one is somebody else's (a captive portal, a proxy): believing it would make files live that are not there. */
+static bool from_another(const s3_request *rq, const aws_answer *a) {
+    static const char *const with_etag[] = {"PutObject", "UploadPart", "GetObject", "HeadObject", NULL};
+    return one_of(rq->op, with_etag) && !net_answer_header(&a->http, "etag");
+}
+
+static fz_status not_s3(const s3_request *rq, const aws_answer *a, fz_error *e) {
+    const char *type = net_answer_header(&a->http, "content-type");
+    fz_fail(e, rq->once ? FZ_UNKNOWN : FZ_RETRY, "file.not-s3", "%s '%s': HTTP %d without an ETag: this is no answer of S3", rq->op, rq->location, a->http.status);
+    (void)!fz_detail(e, "content type %s", type ? type : "none");
+    return fz_hint(e, "look at the endpoint, and at proxies on the way");
+}
+
 /* A failure that a test asked for: nothing is sent. */
 static fz_status injected(const s3_request *rq, fz_error *err) {
     int e = fio_io_injected(facts_of(rq->op)->writes ? "file.write" : NULL);
@@ -208,7 +230,7 @@ fz_status s3_send(s3_store *s, s3_request *rq, aws_answer *out, fz_error *err) {
     if (rc == FZ_OK && (rc = ask(s, rq, &t, out, e)) != FZ_OK) {
         translate(s, rq, &t, out, e);
         rc = e->cls;
-    }
+    } else if (rc == FZ_OK && from_another(rq, out)) rc = not_s3(rq, out, e);
     fz_arena_free(a);
     return rc;
 }

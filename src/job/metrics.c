@@ -169,7 +169,8 @@ static void answer(void *cx, net_http_request *r) {
         return;
     }
     pthread_mutex_lock(&m->lock);
-    net_http_answer(r, 200, text, 1, m->text.data, m->text.len);
+    if (!m->text.len) net_http_answer(r, 503, NULL, 0, "", 0); /* the job is not up yet: half of the series would be worse */
+    else net_http_answer(r, 200, text, 1, m->text.data, m->text.len);
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -290,8 +290,8 @@ static void vended(void **state) {
     (void)state;
     fz_clock_fix(NOW_US);
     ice_metadata *m = small_metadata("s3://bucket/wh/t", NULL, 0);
-    START(PLAIN, {"GET " NS "/db/tables/t", {0}}, {"GET /bucket/wh/t/x", {.body = "x"}}, {"GET " NS "/db/tables/t", {0}}, {"GET /bucket/wh/t/x", {.body = "x"}}, {"GET " NS "/db/tables/t?snapshots=refs", {0}},
-          {"GET /bucket/wh/t/x", {.body = "x"}});
+    START(PLAIN, {"GET " NS "/db/tables/t", {0}}, {"GET /bucket/wh/t/x", {.headers = "ETag: \"e\"\r\n", .body = "x"}}, {"GET " NS "/db/tables/t", {0}}, {"GET /bucket/wh/t/x", {.headers = "ETag: \"e\"\r\n", .body = "x"}}, {"GET " NS "/db/tables/t?snapshots=refs", {0}},
+          {"GET /bucket/wh/t/x", {.headers = "ETag: \"e\"\r\n", .body = "x"}});
     step *s = (step *)(uintptr_t)sc.steps;
     const char *config = fz_arena_printf(arena, CONFIG(""), http_fake_url(sc.f));
     const char *first = fz_arena_printf(arena, "%s, \"storage-credentials\": [{\"prefix\": \"s3://bucket/\", \"config\": {" KEYS("AKWIDE", "1800003600000") "}}, {\"prefix\": \"s3://bucket/wh/t\", \"config\": {" KEYS(
@@ -319,9 +319,9 @@ static void vended_endpoint(void **state) {
     (void)state;
     fz_clock_fix(NOW_US);
     ice_metadata *m = small_metadata("s3://bucket/wh/t", NULL, 0);
-    START(PLAIN, {"GET " NS "/db/tables/t", {0}}, {"GET /bucket/wh/t/x", {.body = "x"}},
+    START(PLAIN, {"GET " NS "/db/tables/t", {0}}, {"GET /bucket/wh/t/x", {.headers = "ETag: \"e\"\r\n", .body = "x"}},
           {"GET /bucket/wh/t/x", {.status = 400, .body = "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"}},
-          {"GET /v1/here/credentials", {.body = "{\"storage-credentials\": [{\"prefix\": \"s3://bucket\", \"config\": {" KEYS("AKTWO", "1800007200000") "}}]}"}}, {"GET /bucket/wh/t/x", {.body = "x"}});
+          {"GET /v1/here/credentials", {.body = "{\"storage-credentials\": [{\"prefix\": \"s3://bucket\", \"config\": {" KEYS("AKTWO", "1800007200000") "}}]}"}}, {"GET /bucket/wh/t/x", {.headers = "ETag: \"e\"\r\n", .body = "x"}});
     step *s = (step *)(uintptr_t)sc.steps;
     const char *config = fz_arena_printf(arena, CONFIG(", \"client.refresh-credentials-endpoint\": \"v1/here/credentials\", " KEYS("AKONE", "1800003600000")), http_fake_url(sc.f));
     s[1].r = table_answer(m, "s3://bucket/wh/t/metadata/1.metadata.json", config);

@@ -184,6 +184,7 @@ static inline void s3_fake_act(s3_fake *f, const char *op, const char *key, cons
         unsigned long long a = 0, b;
         if (!o) return s3_fake_error(f, r, 404, "NoSuchKey");
         b = o->n - 1;
+        fz_buf_puts(&f->head, "ETag: \"e\"\r\n");
         if (o->mark && *o->mark) fz_buf_printf(&f->head, "x-amz-meta-frazil-upload: %s\r\n", o->mark);
         if (http_fake_header(s, "range", v, sizeof v) && sscanf(v, "bytes=%llu-%llu", &a, &b) == 2) {
             if (a >= o->n) return s3_fake_error(f, r, 416, "InvalidRange");

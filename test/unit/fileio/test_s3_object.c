@@ -175,6 +175,42 @@ static void test_errors(void **state) {
     fz_buf_free(&b);
 }
 
+/* A portal between us and S3 answers everything with a page. */
+static bool portal(s3_fake *f, const char *op, const http_seen *rq, http_reply *r) {
+    (void)op, (void)f;
+    if (fault.times <= 0 || (fault.op && strcmp(op, fault.op) != 0)) return false;
+    fault.times--;
+    r->status = fault.status;
+    r->headers = "Content-Type: text/html\r\n";
+    r->body = strcmp(rq->method, "HEAD") == 0 ? "" : "<html>log in</html>";
+    return true;
+}
+#define PORTAL(...) S3_FAKE_LOCKED(fake, memcpy(&fault, &(__typeof__(fault)){__VA_ARGS__}, sizeof fault); fake->before = portal)
+
+static void test_not_s3(void **state) {
+    (void)state;
+    fz_buf b = {0};
+    uint64_t size;
+    s3_fake_put(fake, "k", "hello", 5);
+    PORTAL(200, .times = 99);
+    FAILS(fio_put(io, "s3://b/new", "x", 1, &err), FZ_RETRY, "file.not-s3"); /* never "stored" */
+    FAILS(fio_put_if_absent(io, "s3://b/new", "x", 1, &err), FZ_UNKNOWN, "file.unknown");
+    FAILS(fio_read(io, "s3://b/k", 99, &b, &err), FZ_RETRY, "file.not-s3");
+    FAILS(fio_size(io, "s3://b/k", &size, &err), FZ_RETRY, "file.not-s3");
+    PORTAL(404, .times = 99);
+    FAILS(fio_put(io, "s3://b/new", "x", 1, &err), FZ_RETRY, "file.not-s3"); /* nothing is missing when something is written */
+    FAILS(fio_read(io, "s3://b/k", 99, &b, &err), FZ_RETRY, "file.not-s3");
+    REFUSE(404, "XAdminUserNotFound", .times = 99);
+    FAILS(fio_read(io, "s3://b/k", 99, &b, &err), FZ_USER, "file.refused");
+    assert_non_null(strstr(err.message, "XAdminUserNotFound"));
+    REFUSE(404, "NoSuchKey", .times = 1);
+    FAILS(fio_read(io, "s3://b/k", 99, &b, &err), FZ_USER, "file.not-found");
+    PORTAL(200, .op = "PUT object", .times = 1); /* and gone again: the next try finds S3 */
+    OK(fio_put_if_absent(io, "s3://b/new", "x", 1, &err));
+    assert_int_equal(s3_fake_find(fake, "new")->n, 1);
+    fz_buf_free(&b);
+}
+
 /* ---- put if absent, and answers that are lost ---- */
 
 static void test_if_absent(void **state) {
@@ -373,6 +409,6 @@ static void test_sweep(void **state) {
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void) {
-    const struct CMUnitTest tests[] = {T(test_round), T(test_headers), T(test_errors), T(test_if_absent), T(test_replace_lost), T(test_list), T(test_delete_many), T(test_delete_tags), T(test_table_bucket), T(test_sweep)};
+    const struct CMUnitTest tests[] = {T(test_round), T(test_headers), T(test_errors), T(test_not_s3), T(test_if_absent), T(test_replace_lost), T(test_list), T(test_delete_many), T(test_delete_tags), T(test_table_bucket), T(test_sweep)};
     return cmocka_run_group_tests_name("s3 objects", tests, NULL, NULL);
 }
