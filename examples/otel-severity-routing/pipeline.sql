@@ -52,7 +52,8 @@ CREATE TEMPORARY TABLE alarms (
 ) WITH (
   'connector' = 'cloudwatch-logs',
   'log-group' = '/otel-log-pipeline-dev/errors',
-  'log-stream' = 'frazil'
+  'log-stream' = 'frazil',
+  'auto-create' = 'true'
 );
 
 STATEMENT SET BEGIN
