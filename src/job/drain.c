@@ -48,6 +48,7 @@ uint64_t job_process_start(int64_t pid) {
     if (f) fclose(f);
     text[n] = 0;
     const char *p = strrchr(text, ')');
+    if (p && (p[2] == 'Z' || p[2] == 'X')) return 0; /* it has ended; only its parent has not asked yet */
     for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
