@@ -1,3 +1,4 @@
+SET 'pipeline.name' = 'aws-syslog-authlog';
 SET 'execution.runtime-mode' = 'streaming';
 SET 'table.local-time-zone' = 'Asia/Tokyo';
 
