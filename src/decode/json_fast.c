@@ -83,6 +83,17 @@ bool js_utf8_ok(const uint8_t *s, size_t n) {
     return true;
 }
 
+fz_sv js_utf8_repaired(fz_buf *scratch, fz_sv s) {
+    if (js_utf8_ok((const uint8_t *)s.p, s.n)) return s;
+    scratch->len = 0;
+    for (size_t i = 0; i < s.n;) {
+        char t[4];
+        uint32_t cp = fz_utf8_next(s.p, s.n, &i);
+        fz_buf_append(scratch, t, fz_utf8_put(t, cp));
+    }
+    return (fz_sv){(const char *)scratch->data, scratch->len};
+}
+
 static inline const uint8_t *digits(const uint8_t *p, const uint8_t *end) {
     while (p < end && *p >= '0' && *p <= '9') p++;
     return p;

@@ -19,6 +19,8 @@ extern const uint8_t js_escapes[256]; /* what \c stands for; 0: nothing, or \u *
 /* \u and four digits at p (and its second half), written to *at if at is not NULL. NULL: no such, or a lone surrogate. */
 const uint8_t *js_unicode_escape(const uint8_t *p, const uint8_t *end, char **at);
 bool js_utf8_ok(const uint8_t *s, size_t n);
+/* s where it is well formed; else a copy in scratch (overwritten) with U+FFFD in place of each ill-formed byte. */
+fz_sv js_utf8_repaired(fz_buf *scratch, fz_sv s);
 /* Behind the number, literal at p; NULL: it is none. */
 const uint8_t *js_number_end(const uint8_t *p, const uint8_t *end, bool *is_float);
 const uint8_t *js_literal_end(const uint8_t *p, const uint8_t *end);

@@ -37,17 +37,7 @@ bool mpd_time_of(const mp_item *v, int64_t *sec, uint32_t *nsec) {
     return ns < 1000000000 && *sec >= -62135596800 && *sec <= 253402300799; /* years 1 to 9999 */
 }
 
-fz_sv mpd_utf8(mp_decoder *d, fz_sv s) {
-    if (js_utf8_ok((const uint8_t *)s.p, s.n)) return s;
-    fz_buf *b = &d->repaired;
-    b->len = 0;
-    for (size_t i = 0; i < s.n;) {
-        char t[4];
-        uint32_t cp = fz_utf8_next(s.p, s.n, &i);
-        fz_buf_append(b, t, fz_utf8_put(t, cp));
-    }
-    return (fz_sv){(const char *)b->data, b->len};
-}
+fz_sv mpd_utf8(mp_decoder *d, fz_sv s) { return js_utf8_repaired(&d->repaired, s); }
 
 static void time_text(fz_buf *b, int64_t sec, uint32_t nsec) {
     dt_fields f;

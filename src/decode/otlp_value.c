@@ -62,17 +62,7 @@ static pb_result next_of(const uint8_t **p, const uint8_t *end, odc_bytes *out) 
     return r;
 }
 
-fz_sv odc_utf8(otlp_decoder *d, fz_sv s) {
-    if (js_utf8_ok((const uint8_t *)s.p, s.n)) return s;
-    fz_buf *b = &d->repaired;
-    b->len = 0;
-    for (size_t i = 0; i < s.n;) {
-        char t[4];
-        uint32_t cp = fz_utf8_next(s.p, s.n, &i);
-        fz_buf_append(b, t, fz_utf8_put(t, cp));
-    }
-    return (fz_sv){(const char *)b->data, b->len};
-}
+fz_sv odc_utf8(otlp_decoder *d, fz_sv s) { return js_utf8_repaired(&d->repaired, s); }
 
 /* ---- scalars ---- */
 

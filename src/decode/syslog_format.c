@@ -83,17 +83,7 @@ static fz_status field_of(const col_field *c, field *out, fz_error *err) {
 
 /* ---- values ---- */
 
-static fz_sv utf8(syslog_decoder *d, fz_sv s) {
-    if (js_utf8_ok((const uint8_t *)s.p, s.n)) return s;
-    fz_buf *b = &d->repaired;
-    b->len = 0;
-    for (size_t i = 0; i < s.n;) {
-        char t[4];
-        uint32_t cp = fz_utf8_next(s.p, s.n, &i);
-        fz_buf_append(b, t, fz_utf8_put(t, cp));
-    }
-    return (fz_sv){(const char *)b->data, b->len};
-}
+static fz_sv utf8(syslog_decoder *d, fz_sv s) { return js_utf8_repaired(&d->repaired, s); }
 
 static void put_text(syslog_decoder *d, js_col *c, fz_sv s) {
     if (!s.p) {
