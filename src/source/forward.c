@@ -72,7 +72,7 @@ static unsigned long long got(const _Atomic uint64_t *c) { return (unsigned long
 static void forward_ended(src_spooled *s) {
     forward_source *f = (forward_source *)s;
     fwd_stats *t = &f->stats;
-    if (s->loop)
+    if (s->spool)
         fz_log(FZ_LOG_INFO, "forward.ended", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("messages", "%llu", got(&t->messages)), FZ_KV("events", "%llu", got(&t->events)), FZ_KV("broken_events", "%llu", got(&t->broken)),
                FZ_KV("acknowledgements", "%llu", got(&t->acked)), FZ_KV("connections_refused", "%llu", got(&t->refused)), FZ_KV("metrics_or_traces_refused", "%llu", got(&t->signals)),
                FZ_KV("failed_logins", "%llu", got(&t->logins_failed)), NULL);

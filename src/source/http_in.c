@@ -278,7 +278,7 @@ static fz_status http_check(const fz_pair *o, size_t n, fz_error *err) {
 static unsigned long long got(const _Atomic uint64_t *c) { return (unsigned long long)atomic_load_explicit(c, memory_order_relaxed); }
 static void http_ended(src_spooled *s) {
     http_source *h = (http_source *)s;
-    if (s->loop)
+    if (s->spool)
         fz_log(FZ_LOG_INFO, "http.ended", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("requests", "%llu", got(&h->stats.requests)), FZ_KV("records", "%llu", got(&h->stats.records)),
                FZ_KV("refused_bad", "%llu", got(&h->stats.refused_bad)), FZ_KV("refused_auth", "%llu", got(&h->stats.refused_auth)), FZ_KV("refused_room", "%llu", got(&h->stats.refused_room)), NULL);
     while (h->queue) { /* the loop has freed the requests */

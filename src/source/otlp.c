@@ -215,7 +215,7 @@ static unsigned long long got(const _Atomic uint64_t *c) { return (unsigned long
 static void otlp_ended(src_spooled *s) {
     otlp_source *o = (otlp_source *)s;
     otlp_stats *t = &o->stats;
-    if (s->loop)
+    if (s->spool)
         fz_log(FZ_LOG_INFO, "otlp.ended", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("requests", "%llu", got(&t->requests)), FZ_KV("records", "%llu", got(&t->records)),
                FZ_KV("refused_records", "%llu", got(&t->refused_records)), FZ_KV("refused_bad", "%llu", got(&t->refused_bad)), FZ_KV("refused_auth", "%llu", got(&t->refused_auth)),
                FZ_KV("refused_room", "%llu", got(&t->refused_room)), NULL);
