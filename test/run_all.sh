@@ -19,14 +19,22 @@ layer_matrix() { bash test/matrix/run.sh --short; }
 layer_oracle() { bash test/oracle/run.sh; }
 layer_kill() { bash test/kill/run.sh 30 && FRAZIL_KILL_CATALOG=glue bash test/kill/run.sh 15; }
 
+LOGS=$(mktemp -d /tmp/frazil-layers.XXXXXX)
+trap 'rm -rf "$LOGS"' EXIT
 for layer in ${*:-$ALL}; do
     start=$SECONDS
     echo "==== $layer"
-    if "layer_$layer"; then echo "==== $layer: ok ($((SECONDS - start)) s)"
+    "layer_$layer" 2>&1 | tee "$LOGS/$layer"
+    if [ "${PIPESTATUS[0]}" = 0 ]; then echo "==== $layer: ok ($((SECONDS - start)) s)"
     else
         echo "==== $layer: FAILED ($((SECONDS - start)) s)"
         failed+=("$layer")
     fi
+done
+# A reader of a shortened output sees its end: what failed, once more and with what stands around it.
+for layer in ${failed[@]+"${failed[@]}"}; do
+    echo "==== $layer failed; of its output:"
+    grep -aE -B4 -A4 'FAILED|failed|ERROR|Error:|Error 1|error:|SUMMARY|assert|WARNING: Thread|Traceback' "$LOGS/$layer" | grep -av '^\[ *\(RUN\|OK\)' | cut -c1-400 | tail -n 80
 done
 echo "==== $((SECONDS - began)) s; failed layers: ${failed[*]:-none}"
 [ ${#failed[@]} = 0 ]

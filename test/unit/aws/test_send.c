@@ -8,8 +8,11 @@ static const char SECRET[] = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", TOKEN[]
 
 static int64_t waits[64];
 static int n_waits;
+static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER; /* test_threads waits in four threads at once */
 static void no_sleep(int64_t ms) {
+    pthread_mutex_lock(&waits_lock);
     if (n_waits < 64) waits[n_waits++] = ms;
+    pthread_mutex_unlock(&waits_lock);
 }
 
 static fz_error err;
