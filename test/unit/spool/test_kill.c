@@ -67,12 +67,17 @@ static void rounds(int how_many, const char *const *faults, int n_faults, bool t
         if (pid == 0) writer(p[1], base, n_faults ? fault : NULL, trims);
         close(p[1]);
         rnd = rnd * 6364136223846793005u + 1442695040888963407u;
-        if (!n_faults) {
-            usleep((useconds_t)(1000 + (rnd >> 33) % 15000));
-            kill(pid, SIGKILL);
-        }
+        /* At random: after so many acknowledged records (a slow machine has some too) and a moment more; each fourth at any time, also while it opens. */
+        size_t until = n_faults ? SIZE_MAX : round % 4 ? n + (rnd >> 33) % 150 : n;
+        bool killed = n_faults > 0;
         acked a;
-        while (read(p[0], &a, sizeof a) == (ssize_t)sizeof a) {
+        for (;;) {
+            if (!killed && n >= until) {
+                usleep((useconds_t)((rnd >> 41) % (round % 4 ? 2000 : 15000)));
+                kill(pid, SIGKILL);
+                killed = true;
+            }
+            if (read(p[0], &a, sizeof a) != (ssize_t)sizeof a) break;
             FZ_GROW(v, n, cap);
             v[n++] = a;
         }
