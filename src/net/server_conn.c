@@ -391,8 +391,15 @@ void net_conn_pump(net_conn *c, bool readable) {
 
 /* ---- time over ---- */
 
+/* A connection counts once, also when its peer then does not read what it is told. */
+static void count_timed_out(net_conn *c) {
+    if (!c->timed_out) net_count(&c->l->timed_out, 1);
+    c->timed_out = true;
+}
+
 static void expire(net_conn *c, net_expiry why) {
-    net_count(why == NET_EXPIRED_OVERLOAD ? &c->l->refused : &c->l->timed_out, 1);
+    if (why == NET_EXPIRED_OVERLOAD) net_count(&c->l->refused, 1);
+    else count_timed_out(c);
     if (c->l->favoured == c) c->l->favoured = NULL;
     if (c->l->proto.expired) {
         c->l->proto.expired(c->state, why);
@@ -405,13 +412,13 @@ void net_conn_sweep(net_conn *c, int64_t now) {
     const net_listen_options *o = &c->l->o;
     int64_t grace = o->message_timeout_ms < NET_GRACE_MS ? o->message_timeout_ms : NET_GRACE_MS;
     if (out_left(c) && now - c->out_ms > o->message_timeout_ms) { /* the peer does not read */
-        net_count(&c->l->timed_out, 1);
+        count_timed_out(c);
         net_conn_drop(c);
     } else if (c->phase == CONN_LINGER) {
         if (now - c->since_ms > NET_LINGER_MS) net_conn_drop(c);
     } else if (c->phase == CONN_HANDSHAKE) {
         if (now - c->since_ms <= o->handshake_timeout_ms) return;
-        net_count(&c->l->timed_out, 1);
+        count_timed_out(c);
         net_conn_drop(c);
     } else if (c->phase == CONN_OPEN && c == c->l->favoured && c->paused) { /* its protocol waits: another may read */
         c->l->favoured = NULL;

@@ -108,6 +108,7 @@ struct net_conn {
     bool partial;         /* a message has begun, by either sign */
     bool queued, read_armed, write_armed, eof, read_wants_write, refusing;
     bool told;            /* that the listener has been stopped */
+    bool timed_out;       /* counted as such */
     char peer[NET_ADDRESS];
     char *tls_name;
 };
