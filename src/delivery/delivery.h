@@ -41,7 +41,7 @@ const char *dlv_connector(const dlv_delivery *d);
 /* The state of the last commit as dlv_commit was given it, "" if there was none; and of an intent without an end its ranges and state (else ""). Texts in a. RETRY, FATAL "delivery.state". */
 fz_status dlv_load(dlv_delivery *d, fz_arena *a, const char **state, const char **intent_ranges, const char **intent_state, fz_error *err) FZ_MUST_USE;
 
-/* Rows of one split, in order. time_ms[i]: arrival (or event) time of row i, -1 none. After a failure the lot under way is only good for dlv_drop. */
+/* Rows of one split, in order. time_ms[i]: arrival (or event) time of row i, -1 none. scratch: an arena that no other thread uses, the caller's to empty after the call. After a failure the lot under way is only good for dlv_drop. */
 typedef struct dlv_rows { col_vec *const *cols; uint32_t n; const int64_t *time_ms; uint32_t source, split; fz_arena *scratch; } dlv_rows;
 fz_status dlv_write(dlv_delivery *d, const dlv_rows *r, fz_error *err) FZ_MUST_USE;
 /* Should what was written be cut now: buffer.size or buffer.interval reached? */

@@ -30,7 +30,9 @@ struct job_courier {
     pthread_t writer, committer;
     pthread_mutex_t lock;       /* all below */
     pthread_cond_t cond;
-    bool spoiled;               /* dlv_write has failed; writer thread only */
+    /* writer thread only */
+    bool spoiled;               /* dlv_write has failed */
+    fz_arena *scratch;          /* of one dlv_write: the batch's arena is the worker's, which goes on to the other sinks */
     /* the lot on its way */
     job_prepared *sent, *back;
     fz_status rc;
@@ -40,10 +42,12 @@ struct job_courier {
 
 static void do_write(job_courier *c, msg *m) {
     fz_error err;
+    m->rows.scratch = c->scratch;
     if (!c->spoiled && !atomic_load(&c->s->failing) && dlv_write(c->s->delivery, &m->rows, &err) != FZ_OK) {
         c->spoiled = true;
         job_sink_fail(c->s, &err);
     }
+    fz_arena_reset(c->scratch);
     col_batch_release(m->batch); /* m is gone with it */
 }
 
@@ -140,6 +144,7 @@ job_courier *job_courier_start(job *j, job_sink *s) {
     c->j = j;
     c->s = s;
     c->queue = fz_queue_new(QUEUE_LENGTH);
+    c->scratch = fz_arena_new();
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->cond, NULL);
     if (pthread_create(&c->writer, NULL, writer_main, c) != 0 || pthread_create(&c->committer, NULL, committer_main, c) != 0) abort(); /* as without memory: nothing has been committed */
@@ -158,6 +163,7 @@ void job_courier_end(job_courier *c) {
     pthread_join(c->committer, NULL);
     job_prepared_free(c->back);
     fz_queue_free(c->queue);
+    fz_arena_free(c->scratch);
     pthread_mutex_destroy(&c->lock);
     pthread_cond_destroy(&c->cond);
     fz_free(c);

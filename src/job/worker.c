@@ -61,7 +61,7 @@ fz_status job_hand_over(job *j, job_sink *s, col_batch *b, col_vec *const *cols,
 }
 
 void job_hand_to_courier(job_sink *s, col_batch *b, col_vec *const *cols, uint32_t n_rows, const int64_t *time_ms, uint32_t source, uint32_t split) {
-    const dlv_rows rows = {.cols = cols, .n = n_rows, .time_ms = time_ms, .source = source, .split = split, .scratch = b->arena};
+    const dlv_rows rows = {.cols = cols, .n = n_rows, .time_ms = time_ms, .source = source, .split = split};
     job_courier_push(s->courier, b, &rows);
 }
 
