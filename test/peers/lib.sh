@@ -16,9 +16,12 @@ program() {
     type -P "$1" >/dev/null && return
     [ "$(id -u)" = 0 ] || fail "the command $1 is missing; install package $2"
     note "installing package $2"
-    if ! { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -qy --no-install-recommends install "$2"; } >/dev/null 2>&1; then
-        fail "package $2 cannot be installed"
-    fi
+    local try
+    for try in 1 2 3; do # another apt-get may hold the lock
+        { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -qy --no-install-recommends -o DPkg::Lock::Timeout=120 install "$2"; } >/dev/null 2>&1 && return
+        sleep $((try * 5))
+    done
+    fail "package $2 cannot be installed"
 }
 
 # cached NAME FUNCTION: $CACHE/NAME, which FUNCTION fills (called in that directory) the first time; two processes do it once
@@ -30,14 +33,19 @@ cached() {
     flock 8
     if [ ! -e "$dir/ready" ]; then
         note "fetching $1; this happens once"
-        rm -rf "$dir" && mkdir "$dir"
-        # a child of its own, so that set -e ends it at the first step that fails
+        # a child of its own, so that set -e ends it at the first step that fails; a network that stumbles is asked again
         export -f "$2" maven
-        if ! (cd "$dir" && bash -euo pipefail -c "$2") >"$log" 2>&1 8>&-; then
+        local try
+        for try in 1 2 3; do
+            rm -rf "$dir" && mkdir "$dir"
+            if (cd "$dir" && bash -euo pipefail -c "$2") >"$log" 2>&1 8>&-; then
+                touch "$dir/ready"
+                break
+            fi
             tail -n 20 "$log" >&2
-            fail "$1 could not be fetched; see $log"
-        fi
-        touch "$dir/ready"
+            [ "$try" = 3 ] || { note "fetching $1 failed; again in $((try * 10)) s" && sleep $((try * 10)); }
+        done
+        [ -e "$dir/ready" ] || fail "$1 could not be fetched; see $log"
     fi
     exec 8>&-
 }
