@@ -5,6 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 static int lower(int c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
 
@@ -121,14 +124,7 @@ void fz_buf_reserve(fz_buf *b, size_t more) {
     b->data = fz_realloc(b->data, cap);
     b->cap = cap;
 }
-void fz_buf_append(fz_buf *b, const void *p, size_t n) {
-    if (!n) return;
-    fz_buf_reserve(b, n);
-    memcpy(b->data + b->len, p, n);
-    b->len += n;
-}
 void fz_buf_puts(fz_buf *b, const char *s) { fz_buf_append(b, s, strlen(s)); }
-void fz_buf_putc(fz_buf *b, char c) { fz_buf_append(b, &c, 1); }
 void fz_buf_printf(fz_buf *b, const char *fmt, ...) {
     va_list ap, again;
     va_start(ap, fmt);
@@ -142,25 +138,62 @@ void fz_buf_printf(fz_buf *b, const char *fmt, ...) {
     }
     va_end(again);
 }
-void fz_buf_json(fz_buf *b, const char *s, size_t n) {
-    fz_buf_putc(b, '"');
-    size_t from = 0;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)s[i];
-        if (c >= 0x20 && c != '"' && c != '\\') continue;
-        fz_buf_append(b, s + from, i - from);
-        from = i + 1;
-        switch (c) {
-        case '"': fz_buf_puts(b, "\\\""); break;
-        case '\\': fz_buf_puts(b, "\\\\"); break;
-        case '\n': fz_buf_puts(b, "\\n"); break;
-        case '\r': fz_buf_puts(b, "\\r"); break;
-        case '\t': fz_buf_puts(b, "\\t"); break;
-        default: fz_buf_printf(b, "\\u%04x", c);
-        }
+/* One byte that a JSON string cannot hold as it is, or a plain one. */
+static void put_json_byte(fz_buf *b, unsigned char c) {
+    switch (c) {
+    case '"': fz_buf_puts(b, "\\\""); return;
+    case '\\': fz_buf_puts(b, "\\\\"); return;
+    case '\n': fz_buf_puts(b, "\\n"); return;
+    case '\r': fz_buf_puts(b, "\\r"); return;
+    case '\t': fz_buf_puts(b, "\\t"); return;
+    default:
+        if (c < 0x20) fz_buf_printf(b, "\\u%04x", c);
+        else fz_buf_putc(b, (char)c);
     }
-    fz_buf_append(b, s + from, n - from);
-    fz_buf_putc(b, '"');
+}
+/* Has one of the 8 bytes to be escaped? */
+static inline bool has_special(uint64_t w) {
+    const uint64_t ones = 0x0101010101010101u, high = ones << 7;
+    uint64_t quote = w ^ ones * '"', slash = w ^ ones * '\\';
+    return (((w - ones * 0x20) & ~w) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high;
+}
+/* Copies bytes of s from i on until one has to be escaped, in steps of 16, 8 and 1 bytes; returns how far it came. d has room for all of them. */
+static inline size_t copy_plain(uint8_t *d, const char *s, size_t i, size_t n) {
+    uint8_t *at = d - i;
+    uint64_t w;
+#ifdef __SSE2__
+    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
+    for (; n - i >= 16; i += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(s + i));
+        __m128i bad = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)), _mm_cmpeq_epi8(_mm_min_epu8(v, control), v));
+        _mm_storeu_si128((__m128i *)(void *)(at + i), v);
+        int mask = _mm_movemask_epi8(bad);
+        if (mask) return i + (size_t)__builtin_ctz((unsigned)mask);
+    }
+#endif
+    for (; n - i >= 8; i += 8) {
+        memcpy(&w, s + i, 8);
+        if (has_special(w)) break;
+        memcpy(at + i, &w, 8);
+    }
+    for (; i < n && n - i < 8; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c < 0x20 || c == '"' || c == '\\') break;
+        at[i] = c;
+    }
+    return i;
+}
+void fz_buf_json(fz_buf *b, const char *s, size_t n) {
+    fz_buf_reserve(b, n + 2);
+    b->data[b->len++] = '"';
+    for (size_t i = 0; i < n;) {
+        size_t to = copy_plain(b->data + b->len, s, i, n);
+        b->len += to - i;
+        i = to;
+        for (unsigned k = 0; k < 8 && i < n; k++, i++) put_json_byte(b, (unsigned char)s[i]); /* what stopped it, and what mostly stands near it */
+        fz_buf_reserve(b, n - i + 1);
+    }
+    b->data[b->len++] = '"';
 }
 void fz_buf_base64(fz_buf *b, const void *p, size_t n) {
     static const char abc[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -36,9 +36,17 @@ size_t fz_utf8_put(char *out, uint32_t cp);
 
 typedef struct fz_buf { uint8_t *data; size_t len, cap; } fz_buf;
 void fz_buf_reserve(fz_buf *b, size_t more);       /* room for `more` bytes after len */
-void fz_buf_append(fz_buf *b, const void *p, size_t n);
+static inline void fz_buf_append(fz_buf *b, const void *p, size_t n) {
+    if (!n) return;
+    if (b->cap - b->len < n) fz_buf_reserve(b, n);
+    memcpy(b->data + b->len, p, n);
+    b->len += n;
+}
+static inline void fz_buf_putc(fz_buf *b, char c) {
+    if (b->len == b->cap) fz_buf_reserve(b, 1);
+    b->data[b->len++] = (uint8_t)c;
+}
 void fz_buf_puts(fz_buf *b, const char *s);
-void fz_buf_putc(fz_buf *b, char c);
 void fz_buf_printf(fz_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A JSON string literal with its quotes; control characters escaped, other bytes as they are. */
 void fz_buf_json(fz_buf *b, const char *s, size_t n);

@@ -11,11 +11,12 @@
 #include "delivery/archive_int.h"
 #include "exec/exec.h"
 
-typedef struct column { const char *head; size_t head_len; } column; /* "name": */
+typedef struct column { const char *head; size_t head_len; } column; /* ,"name": */
 struct arc_encoder { const col_schema *schema; column *columns; bool with_nulls, iso; };
 
 /* A column of one call: what col_at finds, or the entries of its dictionary as JSON. */
-typedef struct source { const col_vec *v; const uint32_t *idx; uint32_t *off; } source;
+typedef enum { SRC_ANY, SRC_NOTHING /* all NULL, and NULLs are left out */, SRC_ENTRIES, SRC_TEXT /* flat */, SRC_TEXT_MAP /* flat, MAP of flat texts */ } source_kind;
+typedef struct source { const col_vec *v; const uint32_t *idx; uint32_t *off; source_kind kind; } source;
 struct arc_lines { const arc_encoder *e; source *src; fz_buf entries; };
 
 static void value(fz_buf *b, const col_vec *v, uint32_t row, bool iso);
@@ -46,6 +47,21 @@ static void list(fz_buf *b, const col_vec *v, uint32_t row, bool iso) {
         value(b, v->child[map], k, iso);
     }
     fz_buf_putc(b, map ? '}' : ']');
+}
+
+static inline void text(fz_buf *b, const col_vec *v, uint32_t row) { fz_buf_json(b, v->bytes + v->off[row], v->off[row + 1] - v->off[row]); }
+
+static void text_map(fz_buf *b, const col_vec *v, uint32_t row) {
+    const col_vec *keys = v->child[0], *values = v->child[1];
+    fz_buf_putc(b, '{');
+    for (uint32_t k = v->off[row]; k < v->off[row + 1]; k++) {
+        if (k > v->off[row]) fz_buf_putc(b, ',');
+        text(b, keys, k);
+        fz_buf_putc(b, ':');
+        if (col_is_null(values, k)) fz_buf_puts(b, "null");
+        else text(b, values, k);
+    }
+    fz_buf_putc(b, '}');
 }
 
 static void value(fz_buf *b, const col_vec *vec, uint32_t row, bool iso) {
@@ -83,6 +99,7 @@ arc_encoder *arc_encoder_new(fz_arena *a, const col_schema *schema, bool with_nu
     fz_buf b = {0};
     for (uint32_t c = 0; c < schema->n; c++) {
         b.len = 0;
+        fz_buf_putc(&b, ',');
         fz_buf_json(&b, schema->fields[c].name, strlen(schema->fields[c].name));
         fz_buf_putc(&b, ':');
         e->columns[c] = (column){fz_arena_strndup(a, (const char *)b.data, b.len), b.len};
@@ -91,14 +108,24 @@ arc_encoder *arc_encoder_new(fz_arena *a, const col_schema *schema, bool with_nu
     return e;
 }
 
+static bool flat_text(const col_vec *v) { return !v->idx && col_is_text(v->type->kind); }
+
+static source_kind kind_of(const arc_encoder *e, const col_vec *v, uint32_t n) {
+    bool all_null = v->type->kind == COL_NULL || (v->valid && !memchr(v->valid, 1, n));
+    if (all_null && !e->with_nulls) return SRC_NOTHING;
+    if (v->idx) return v->dict->len > n ? SRC_ANY : SRC_ENTRIES;
+    if (flat_text(v)) return SRC_TEXT;
+    return v->type->kind == COL_MAP && flat_text(v->child[0]) && flat_text(v->child[1]) && !v->child[0]->valid ? SRC_TEXT_MAP : SRC_ANY;
+}
+
 arc_lines *arc_lines_begin(const arc_encoder *e, col_vec *const *cols, uint32_t n, fz_arena *scratch) {
     arc_lines *l = FZ_ANEW(scratch, arc_lines);
     l->e = e;
     l->src = FZ_ANEWN(scratch, source, e->schema->n + 1);
     for (uint32_t c = 0; c < e->schema->n; c++) {
         source *s = &l->src[c];
-        s->v = cols[c];
-        if (!cols[c]->idx || cols[c]->dict->len > n) continue;
+        *s = (source){.v = cols[c], .kind = kind_of(e, cols[c], n)};
+        if (s->kind != SRC_ENTRIES) continue;
         uint32_t len = cols[c]->dict->len;
         s->idx = cols[c]->idx;
         s->off = fz_arena_alloc(scratch, (len + 1) * sizeof *s->off);
@@ -113,16 +140,19 @@ arc_lines *arc_lines_begin(const arc_encoder *e, col_vec *const *cols, uint32_t 
 
 void arc_lines_add(const arc_lines *l, uint32_t row, fz_buf *out) {
     const arc_encoder *e = l->e;
-    bool any = false;
+    size_t comma = 1; /* the first column's is left out */
     fz_buf_putc(out, '{');
     for (uint32_t c = 0; c < e->schema->n; c++) {
         const source *s = &l->src[c];
+        if (s->kind == SRC_NOTHING) continue;
         bool null = col_is_null(s->v, row);
         if (null && !e->with_nulls) continue;
-        if (any) fz_buf_putc(out, ',');
-        any = true;
-        fz_buf_append(out, e->columns[c].head, e->columns[c].head_len);
-        if (!null && s->idx) fz_buf_append(out, l->entries.data + s->off[s->idx[row]], s->off[s->idx[row] + 1] - s->off[s->idx[row]]);
+        fz_buf_append(out, e->columns[c].head + comma, e->columns[c].head_len - comma);
+        comma = 0;
+        if (null) fz_buf_puts(out, "null");
+        else if (s->kind == SRC_ENTRIES) fz_buf_append(out, l->entries.data + s->off[s->idx[row]], s->off[s->idx[row] + 1] - s->off[s->idx[row]]);
+        else if (s->kind == SRC_TEXT) text(out, s->v, row);
+        else if (s->kind == SRC_TEXT_MAP) text_map(out, s->v, row);
         else value(out, s->v, row, e->iso);
     }
     fz_buf_append(out, "}\n", 2);

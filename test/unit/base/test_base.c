@@ -46,6 +46,32 @@ static void text_is_parsed_whole_or_not(void **state) {
     fz_buf_free(&b);
 }
 
+/* Every byte at every place of texts of all lengths around the widths that are copied at once. */
+static void json_strings_are_escaped_wherever_it_stands(void **state) {
+    (void)state;
+    for (size_t n = 0; n < 52; n++)
+        for (size_t at = 0; at <= n; at++)
+            for (unsigned c = 0; c < 256; c++) {
+                char s[64], want[80] = "\"";
+                size_t k = 1;
+                for (size_t i = 0; i < n; i++) {
+                    unsigned char x = s[i] = (char)(i == at ? c : (i + 7 == at || at == n) && c == '\\' ? '"' : 0x20 + (i * 7 + n) % 2);
+                    if (x == '"' || x == '\\') want[k++] = '\\';
+                    if (x == '\n' || x == '\r' || x == '\t') k += (size_t)sprintf(want + k, "\\%c", x == '\n' ? 'n' : x == '\r' ? 'r' : 't');
+                    else if (x < 0x20) k += (size_t)sprintf(want + k, "\\u%04x", x);
+                    else want[k++] = (char)x;
+                    if (k > 72) break;
+                }
+                if (k > 72) continue; /* nothing but quotes */
+                want[k++] = '"';
+                fz_buf b = {0};
+                fz_buf_json(&b, s, n);
+                assert_int_equal(b.len, k);
+                assert_memory_equal(b.data, want, k);
+                fz_buf_free(&b);
+            }
+}
+
 static void durations_and_sizes_are_flinks(void **state) {
     (void)state;
     fz_error err;
@@ -148,7 +174,7 @@ static void metrics_are_complete(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(arena_keeps_what_it_gave), cmocka_unit_test(text_is_parsed_whole_or_not), cmocka_unit_test(durations_and_sizes_are_flinks),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(arena_keeps_what_it_gave), cmocka_unit_test(text_is_parsed_whole_or_not), cmocka_unit_test(json_strings_are_escaped_wherever_it_stands), cmocka_unit_test(durations_and_sizes_are_flinks),
                                        cmocka_unit_test(queue_loses_nothing), cmocka_unit_test(faults_fire_at_their_hit), cmocka_unit_test(errors_carry_their_parts),
                                        cmocka_unit_test(metrics_are_complete), cmocka_unit_test(secrets_are_known_by_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
