@@ -15,6 +15,7 @@ void pq_codec_free(pq_codec *c) {
     if (c->gd) libdeflate_free_decompressor(c->gd);
     fz_buf_free(&c->body);
     fz_buf_free(&c->comp);
+    fz_buf_free(&c->other);
     fz_free(c->xlat);
     fz_free(c->codes);
     fz_free(c->rows);
@@ -27,7 +28,7 @@ void pq_codec_free(pq_codec *c) {
     fz_free(c);
 }
 size_t pq_codec_bytes(const pq_codec *c) {
-    size_t n = sizeof *c + c->body.cap + c->comp.cap + (size_t)c->xlat_cap * sizeof *c->xlat + ((size_t)c->codes_cap + c->rows_cap) * 4;
+    size_t n = sizeof *c + c->body.cap + c->comp.cap + c->other.cap + (size_t)c->xlat_cap * sizeof *c->xlat + ((size_t)c->codes_cap + c->rows_cap) * 4;
     if (c->zc) n += ZSTD_sizeof_CCtx(c->zc);
     if (c->zd) n += ZSTD_sizeof_DCtx(c->zd);
     for (uint32_t i = 0; i < c->n_shred; i++) n += (size_t)c->shred[i].cap * 6;
@@ -85,6 +86,28 @@ fz_status pq_compress(pq_codec *c, pq_compression how, int level, const void *p,
     default: return fz_fail(err, FZ_FATAL, "parquet.codec", "unknown compression %d", (int)how);
     }
     *out = (fz_sv){(const char *)c->comp.data, c->comp.len};
+    return FZ_OK;
+}
+
+enum { LEAST_TRIAL = 16 << 10, PAGES_A_TRIAL = 32 };
+
+fz_status pq_compress_page(pq_codec *c, const pq_options *o, uint64_t key, const void *p, size_t n, fz_sv *out, fz_error *err) {
+    if (o->compression != PQ_ZSTD || o->compression_level || n < LEAST_TRIAL) return pq_compress(c, o->compression, o->compression_level, p, n, out, err);
+    pq_tried *t = &c->tried[key % PQ_TRIED];
+    if (t->key != key) *t = (pq_tried){.key = key};
+    if (t->pages) {
+        t->pages--;
+        return pq_compress(c, PQ_ZSTD, t->fast ? PQ_ZSTD_FAST : PQ_ZSTD_LEVEL, p, n, out, err);
+    }
+    FZ_TRY(compress_zstd(c, PQ_ZSTD_FAST, p, n, err));
+    fz_buf fast = c->comp;
+    c->comp = c->other;
+    c->other = fast;
+    FZ_TRY(compress_zstd(c, PQ_ZSTD_LEVEL, p, n, err));
+    t->fast = fast.len <= c->comp.len + c->comp.len / 256;
+    t->pages = PAGES_A_TRIAL - 1;
+    const fz_buf *b = t->fast ? &c->other : &c->comp;
+    *out = (fz_sv){(const char *)b->data, b->len};
     return FZ_OK;
 }
 

@@ -4,7 +4,7 @@
 
 static fz_status compression_of(const ice_metadata *m, pq_options *o, fz_error *err) {
     static const struct { const char *name; pq_compression c; int level; } known[] = {
-        {"zstd", PQ_ZSTD, 3}, {"snappy", PQ_SNAPPY, 0}, {"gzip", PQ_GZIP, 6}, {"lz4", PQ_LZ4_RAW, 0}, {"lz4_raw", PQ_LZ4_RAW, 0}, {"uncompressed", PQ_UNCOMPRESSED, 0}};
+        {"zstd", PQ_ZSTD, 0}, {"snappy", PQ_SNAPPY, 0}, {"gzip", PQ_GZIP, 6}, {"lz4", PQ_LZ4_RAW, 0}, {"lz4_raw", PQ_LZ4_RAW, 0}, {"uncompressed", PQ_UNCOMPRESSED, 0}};
     const char *name = ice_property(m, "write.parquet.compression-codec", "zstd");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (fz_ieq(name, known[i].name)) {
