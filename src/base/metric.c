@@ -4,7 +4,7 @@
 
 static _Atomic uint64_t values[FZ_M_COUNT];
 static const fz_metric_info infos[] = {
-#define X(id, name, kind, unit, help) {name, FZ_METRIC_##kind, unit, help},
+#define X(id, name, kind, unit, labels, origin, help) {name, FZ_METRIC_##kind, unit, labels, origin, help},
     FZ_METRICS(X)
 #undef X
 };

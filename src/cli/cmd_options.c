@@ -112,10 +112,15 @@ static void functions(void) {
 
 static void metrics(void) {
     heading(0, "Metrics");
-    puts("\n| Name | Kind | Unit | Meaning |\n|---|---|---|---|");
+    puts("\nWhat a running job exports, at `metrics.port` and in the file of `frazil.metrics.path`. Labels have values that follow from the script alone: tables that are read (`source`), targets of\n"
+         "INSERTs (`delivery`). Names that begin with `firehose_` are those of Amazon Data Firehose, whose own spelling begins their meaning. The [guide](../guide/metrics.md) says what to look at.");
+    puts("\n| Name | Kind | Unit | Labels | Meaning |\n|---|---|---|---|---|");
+    static const char *const kinds[] = {"counter", "gauge", "summary"};
     for (int i = 0; i < FZ_M_COUNT; i++) {
         const fz_metric_info *m = fz_metric_describe((fz_metric)i);
-        printf("| `%s` | %s | %s | %s |\n", m->name, m->kind == FZ_METRIC_COUNTER ? "counter" : "gauge", m->unit, m->help);
+        printf("| `%s` | %s | %s | %s | ", m->name, kinds[m->kind], m->unit, m->labels);
+        cell(m->help);
+        puts(" |");
     }
 }
 

@@ -107,7 +107,7 @@ static fz_status write_commit(try_state *t, const cat_table *base, const job_lin
     t->append.properties = &property;
     t->append.n_properties = 1;
     t->append.attempt++;
-    t->s->stats.attempts++;
+    job_tally_attempt(&t->s->tally);
     t->append.now_ms = fz_now_ms();
     t->append.reuse = t->reuse.n ? &t->reuse : NULL;
     ice_append_result r = {0};
@@ -182,7 +182,10 @@ static bool back_off(try_state *t) {
     uint32_t r;
     fz_random(&r, sizeof r);
     ms = ms / 2 + (int64_t)(r % (uint32_t)(ms / 2 + 1)); /* jitter */
-    for (int64_t done = 0; done < ms && job_stop_requested() < 2; done += 100) fz_sleep_ms(ms - done < 100 ? ms - done : 100);
+    for (int64_t done = 0; done < ms && job_stop_requested() < 2; done += 100) {
+        job_gauges(t->j);
+        fz_sleep_ms(ms - done < 100 ? ms - done : 100);
+    }
     t->wait_ms = t->wait_ms * 2 > t->max_wait_ms ? t->max_wait_ms : t->wait_ms * 2;
     return true;
 }

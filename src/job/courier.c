@@ -90,12 +90,14 @@ static bool pause_committer(job_courier *c, int64_t ms) {
     return true;
 }
 
-static fz_status commit_lot(job_courier *c, const job_prepared *p, fz_error *err) {
+static fz_status commit_lot(job_courier *c, job_prepared *p, fz_error *err) {
     int64_t until = fz_mono_ns() + dlv_retry_ms(c->s->delivery) * 1000000, wait = 100;
     fz_error why;
     bool divert = false;
     for (;;) {
+        if (p->lot && !divert) job_tally_attempt(&c->s->tally);
         fz_status rc = divert ? dlv_divert(c->s->delivery, p->lot, p->ranges_text, p->state_text, &why, err) : dlv_commit(c->s->delivery, p->lot, p->ranges_text, p->state_text, err);
+        p->diverted = divert && rc == FZ_OK;
         if (rc == FZ_OK) return rc;
         if (strcmp(err->code, "delivery.moved") == 0) return rc; /* another copy has these records: nothing to try, and nothing to give up */
         bool passing = job_passing(rc, err) == FZ_RETRY || rc == FZ_UNKNOWN || rc == FZ_CONFLICT;

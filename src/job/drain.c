@@ -92,7 +92,7 @@ void job_drain_begin(job *j) {
 }
 
 /* Records of s that are taken in and not committed, times the INSERTs that read them. */
-static uint64_t left_of(const job *j, const job_sink *s) {
+static uint64_t left_of(const job *j, const job_sink *s, uint64_t buffered) {
     uint64_t left = 0;
     for (uint32_t k = 0; k < j->n_sources; k++)
         for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
@@ -101,7 +101,7 @@ static uint64_t left_of(const job *j, const job_sink *s) {
             int64_t at = st->known ? st->remembered : sp->start;
             if (sp->stop != INT64_MAX && at >= 0 && at < sp->stop) left += (uint64_t)(sp->stop - at) * s->paths_of[k];
         }
-    return left + (s->replayable ? 0 : atomic_load(&s->stats.buffered));
+    return left + (s->replayable ? 0 : buffered);
 }
 
 fz_status job_drain_report(job *j, fz_status rc, fz_error *err) {
@@ -110,13 +110,14 @@ fz_status job_drain_report(job *j, fz_status rc, fz_error *err) {
     uint64_t left = 0;
     bool stopped = false;
     for (uint32_t i = 0; i < j->n_sinks; i++) {
-        const job_sink *s = j->sinks[i];
-        uint64_t n = left_of(j, s);
+        job_sink *s = j->sinks[i];
+        const job_tally t = job_tally_get(&s->tally);
+        uint64_t n = left_of(j, s, t.buffered);
         left += n;
         stopped |= s->status != SINK_RUNNING;
-        json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "delivery", s->text, "state", n ? "left" : names[s->status], "delivered", (json_int_t)s->stats.delivered, "filtered",
-                                             (json_int_t)s->stats.filtered, "rejected", (json_int_t)s->stats.rejected, "unparseable", (json_int_t)s->stats.unparseable, "left", (json_int_t)n));
-        fz_log(n ? FZ_LOG_ERROR : FZ_LOG_INFO, "drain.delivery", FZ_KV("delivery", "%s", s->text), FZ_KV("delivered", "%" PRIu64, s->stats.delivered), FZ_KV("rejected", "%" PRIu64, s->stats.rejected),
+        json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "delivery", s->text, "state", n ? "left" : names[s->status], "delivered", (json_int_t)t.delivered, "filtered",
+                                             (json_int_t)t.filtered, "rejected", (json_int_t)t.rejected, "unparseable", (json_int_t)t.unparseable, "diverted", (json_int_t)t.diverted, "left", (json_int_t)n));
+        fz_log(n ? FZ_LOG_ERROR : FZ_LOG_INFO, "drain.delivery", FZ_KV("delivery", "%s", s->text), FZ_KV("delivered", "%" PRIu64, t.delivered), FZ_KV("rejected", "%" PRIu64, t.rejected),
                FZ_KV("left", "%" PRIu64, n), NULL);
     }
     bool clean = !left && !stopped && rc == FZ_OK && !atomic_load(&j->failed);

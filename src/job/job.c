@@ -36,8 +36,34 @@ static bool moved(const job *j, const job_sink *s, bool *claim) {
     return any;
 }
 
+static void add_counts(job_counts *sum, job_split_state *st, uint32_t paths) {
+    sum->read += st->read * paths;
+    sum->added += st->added;
+    sum->filtered += st->filtered;
+    sum->rejected += st->rejected;
+    sum->unparseable += st->unparseable;
+    st->read = st->added = st->filtered = st->rejected = st->unparseable = 0;
+}
+/* Of what has no positions. */
+static void take_loose(const job *j, job_sink *s, job_counts *sum) {
+    sum->read += s->oneshot.read;
+    sum->added += s->oneshot.added;
+    sum->rejected += s->oneshot.rejected;
+    s->oneshot = (job_counts){0};
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && !j->sources[k]->replayable && i < s->n_splits[k]; i++) add_counts(sum, &s->splits[k][i], s->paths_of[k]);
+}
+/* Nothing came of it that could be committed. */
+static void settle_loose(const job *j, job_sink *s) {
+    job_settled x = {.moved_only = true};
+    take_loose(j, s, &x.n);
+    if (x.n.read) job_tally_settle(&s->tally, &x);
+}
+
 static void take_ranges(job *j, job_prepared *p) {
     job_sink *s = p->sink;
+    take_loose(j, s, &p->counts);
+    job_tally_send(&s->tally);
     uint32_t cap = 0;
     for (uint32_t k = 0; k < j->n_sources; k++) cap += s->splits[k] ? s->n_splits[k] : 0;
     p->ranges = FZ_ANEWN(p->arena, job_range, cap + 1);
@@ -55,7 +81,7 @@ static void take_ranges(job *j, job_prepared *p) {
             p->remembered[n] = st->remembered;
             st->from = st->next;
             st->claim = false;
-            st->read = st->added = st->filtered = st->rejected = st->unparseable = 0;
+            add_counts(&p->counts, st, s->paths_of[k]);
         }
 }
 
@@ -74,10 +100,10 @@ static job_prepared *prepare_delivery(job *j, job_sink *s, bool final) {
     job_prepared *p = FZ_NEW(job_prepared);
     p->sink = s;
     p->arena = fz_arena_new();
-    p->cut_ms = fz_now_ms();
     p->lot = job_courier_cut(s->courier);
     p->rows = dlv_lot_rows(p->lot);
     if (atomic_load(&s->failing) || (!p->lot && !has_moved && !claim)) {
+        if (!atomic_load(&s->failing)) settle_loose(j, s);
         job_prepared_free(p);
         return NULL;
     }
@@ -95,7 +121,6 @@ static job_prepared *prepare(job *j, job_sink *s, bool final) {
     job_prepared *p = FZ_NEW(job_prepared);
     p->sink = s;
     p->arena = fz_arena_new();
-    p->cut_ms = fz_now_ms();
     p->n_shards = j->n_writers;
     p->files = FZ_ANEWN(p->arena, sink_files, j->n_writers);
     if (job_writers_close(j, s, p->files, &err) != FZ_OK) job_sink_fail(s, &err);
@@ -107,6 +132,7 @@ static job_prepared *prepare(job *j, job_sink *s, bool final) {
     bool worth = p->n_files || claim || (has_moved && (final || ++s->empty_checkpoints >= 10));
     if (atomic_load(&s->failing) || !worth) {
         for (uint32_t i = 0; i < p->n_shards; i++) sink_discard_files(s->table->io, p->files[i].v, p->files[i].n); /* only when failing: none is live */
+        if (!atomic_load(&s->failing)) settle_loose(j, s);
         job_prepared_free(p);
         return NULL;
     }
@@ -119,19 +145,78 @@ static job_prepared *prepare(job *j, job_sink *s, bool final) {
 
 /* ---- failures of sinks ---- */
 static void abort_sink(job *j, job_sink *s) { /* workers are parked */
-    atomic_store(&s->stats.buffered, 0); /* what is dropped is read again; oldest_ms stays */
-    atomic_store(&s->stats.buffered_rows, 0);
+    job_tally_dropped(&s->tally);
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
+            job_split_state *st = &s->splits[k][i];
+            job_again_add(&st->again, st->read, st->next);
+            st->read = st->added = st->filtered = st->rejected = st->unparseable = 0;
+        }
     if (s->delivery) job_courier_abort(s->courier);
     else job_writers_abort(j, s);
     atomic_store(&s->failing, false);
 }
+static job_split_state *split_of(const job *j, const job_sink *s, const job_split_key *key) {
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++)
+            if (job_split_key_cmp(&s->splits[k][i].key, key) == 0) return &s->splits[k][i];
+    return NULL;
+}
+/* A lot that was not committed, or of which that is not known: its records are read again. Workers are parked. */
+static void give_back(const job *j, const job_prepared *p) {
+    job_sink *s = p->sink;
+    job_tally_failed(&s->tally);
+    s->open = p->counts;
+    for (uint32_t r = 0; r < p->n_ranges; r++) {
+        job_split_state *st = split_of(j, s, &p->ranges[r].key);
+        if (!st) continue;
+        job_again_add(&st->again, p->ranges[r].read, p->ranges[r].to);
+        st->again.open = s->unknown;
+        st->again.open_to = p->ranges[r].to;
+        st->again.open_read = p->ranges[r].read;
+    }
+}
+/* The positions were read again: what the other side has by now is not read again. Workers are parked. */
+static void take_positions(const job *j, job_sink *s) {
+    bool open = false, landed = true;
+    for (int settle = 0; settle < 2; settle++)
+        for (uint32_t k = 0; k < j->n_sources; k++)
+            for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
+                job_split_state *st = &s->splits[k][i];
+                if (!settle) {
+                    open |= st->again.open;
+                    landed &= !st->again.open || (st->known && st->remembered == st->again.open_to);
+                } else {
+                    if (open && landed && st->again.open) st->again.left -= st->again.open_read < st->again.left ? st->again.open_read : st->again.left;
+                    st->again.open = false;
+                    job_again_skip(&st->again, &s->tally, s->paths_of[k], st->next);
+                }
+            }
+    if (open && landed) job_tally_settle(&s->tally, &(job_settled){.n = s->open});
+}
+
+static int64_t oldest_waiting(const job *j, const job_sink *s) {
+    int64_t oldest = 0;
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
+            const job_split_state *st = &s->splits[k][i];
+            int64_t at = st->known ? st->remembered : st->from, ms = at >= 0 ? src_arrival(j->sources[k]->source, i, at) : 0;
+            if (ms && (!oldest || ms < oldest)) oldest = ms;
+        }
+    return oldest;
+}
+static void set_status(const job *j, job_sink *s, job_sink_status status) {
+    s->status = status;
+    job_tally_stuck(&s->tally, status != SINK_RUNNING, status != SINK_RUNNING ? oldest_waiting(j, s) : 0);
+}
+
 static int64_t retry_window_ns(const job_sink *s) {
     if (s->delivery) return INT64_MAX; /* its courier counts the time, lot by lot */
     return ice_property_i64(s->table->metadata, "commit.retry.total-timeout-ms", 1800000) * 1000000;
 }
 
 static void fail_sink(job *j, job_sink *s, const fz_error *err) {
-    s->status = SINK_FAILED;
+    set_status(j, s, SINK_FAILED);
     abort_sink(j, s);
     if (err->cls == FZ_UNKNOWN || s->unknown) j->unknown_outcome = true;
     fz_error e = *err;
@@ -146,7 +231,7 @@ static void wait_sink(job *j, job_sink *s, const fz_error *err) {
         fail_sink(j, s, err);
         return;
     }
-    s->status = SINK_WAITING;
+    set_status(j, s, SINK_WAITING);
     abort_sink(j, s);
     s->error = *err;
     s->waits++;
@@ -161,14 +246,15 @@ static void resume_sink(job *j, job_sink *s, bool parked) {
     fz_error err;
     if (s->delivery && job_courier_busy(s->courier)) { /* the outcome of a lot decides where reading begins */
         s->wait_until_ns = fz_mono_ns() + 100000000;
-        s->status = SINK_WAITING;
+        set_status(j, s, SINK_WAITING);
         return;
     }
     fz_status rc = job_sink_position(j, s, &err);
     rc = job_passing(rc, &err);
     if (!parked) job_park(j);
     if (rc == FZ_OK) {
-        s->status = SINK_RUNNING;
+        take_positions(j, s);
+        set_status(j, s, SINK_RUNNING);
         s->unknown = false; /* the table has said what it holds */
     }
     for (uint32_t k = 0; rc == FZ_OK && k < j->n_sources; k++)
@@ -219,9 +305,13 @@ static void settle_lot(job *j, job_sink *s, bool wait, bool parked) {
         s->unknown = rc == FZ_UNKNOWN;
     }
     bool replayed = rc == FZ_OK && s->replaying;
-    job_prepared_free(p);
-    if (rc == FZ_OK && !replayed) return;
+    if (rc == FZ_OK && !replayed) {
+        job_prepared_free(p);
+        return;
+    }
     if (!parked) job_park(j);
+    if (rc != FZ_OK) give_back(j, p);
+    job_prepared_free(p);
     if (rc != FZ_OK) settle_failure(j, s, &err);
     else if (s->status == SINK_RUNNING) { /* the intent is made good: on without limits, from where it ends */
         abort_sink(j, s);
@@ -258,12 +348,6 @@ static void tend_sinks(job *j) {
 }
 
 /* ---- commit and report ---- */
-/* A lot that was aborted meanwhile has been taken off `buffered` already. */
-static void take_off(atomic_uint_fast64_t *from, uint64_t n) {
-    uint64_t have = atomic_load(from);
-    while (!atomic_compare_exchange_weak(from, &have, have > n ? have - n : 0)) {}
-}
-
 static uint32_t count_partitions(const job_prepared *p) {
     fz_hashset seen = {0};
     uint32_t n = 0;
@@ -277,36 +361,20 @@ static uint32_t count_partitions(const job_prepared *p) {
 }
 
 static void count_committed(job_sink *s, const job_prepared *p, bool by_other) {
-    uint64_t read = 0, settled = 0;
-    for (uint32_t i = 0; i < p->n_ranges; i++) {
-        const job_range *r = &p->ranges[i];
-        read += r->read * r->paths;
-        settled += r->added;
-        s->stats.filtered += r->filtered;
-        s->stats.rejected += r->rejected;
-        s->stats.unparseable += r->unparseable;
-    }
-    uint64_t given_up = dlv_lot_rejected(p->lot);
-    s->stats.delivered += (p->n_ranges ? settled : p->rows) - given_up;
-    s->stats.rejected += given_up;
-    s->stats.bytes += dlv_lot_bytes(p->lot);
-    take_off(&s->stats.buffered, read);
-    take_off(&s->stats.buffered_rows, settled);
-    if (!by_other) s->stats.commits++;
-    for (uint32_t k = 0; k < p->n_shards; k++) s->stats.bytes += by_other ? 0 : p->files[k].bytes;
-    if (p->n_files) s->stats.partitions = count_partitions(p);
-    /* What came in since the cut is newer than the cut. */
-    atomic_store(&s->stats.oldest_ms, atomic_load(&s->stats.buffered) ? p->cut_ms : 0);
+    job_settled x = {.n = p->counts, .given_up = dlv_lot_rejected(p->lot), .bytes = dlv_lot_bytes(p->lot), .diverted = p->diverted, .by_other = by_other, .partitions = count_partitions(p)};
+    x.object = p->lot && !p->diverted && x.n.added > x.given_up;
+    x.moved_only = s->delivery && !p->lot;
+    for (uint32_t k = 0; k < p->n_shards; k++) x.bytes += p->files[k].bytes;
+    job_tally_settle(&s->tally, &x);
 }
 static void note_committed(job *j, const job_prepared *p, bool by_other) {
     job_sink *s = p->sink;
-    for (uint32_t r = 0; r < p->n_ranges; r++)
-        for (uint32_t k = 0; k < j->n_sources; k++)
-            for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++)
-                if (job_split_key_cmp(&s->splits[k][i].key, &p->ranges[r].key) == 0) {
-                    s->splits[k][i].known = true;
-                    s->splits[k][i].remembered = p->ranges[r].to;
-                }
+    for (uint32_t r = 0; r < p->n_ranges; r++) {
+        job_split_state *st = split_of(j, s, &p->ranges[r].key);
+        if (!st) continue;
+        st->known = true;
+        st->remembered = p->ranges[r].to;
+    }
     s->rewinds = s->waits = 0;
     s->committed = true;
     count_committed(s, p, by_other);
@@ -343,6 +411,7 @@ static bool commit_one(job *j, job_prepared *p, bool parked, bool wait) {
     }
     fz_metric_add(FZ_M_CHECKPOINTS_FAILED, 1);
     if (!parked) job_park(j);
+    give_back(j, p);
     if (out == COMMIT_REWIND) rewind_sink(j, p->sink, &err);
     else {
         if (out == COMMIT_LATER) err.cls = FZ_RETRY;
@@ -486,13 +555,13 @@ static bool recover_lost_offsets(job *j) {
 }
 
 /* ---- the loop ---- */
-static void loop(job *j, job_status *st) {
+static void loop(job *j) {
     const conf *c = j->spec->settings;
     int64_t interval = conf_get_i64(c, "execution.checkpointing.interval") * 1000000, pause = conf_get_i64(c, "execution.checkpointing.min-pause") * 1000000;
     int64_t due = any_claim(j) ? 0 : fz_mono_ns() + interval, discovery = fz_mono_ns();
     for (;;) {
         tend_sinks(j);
-        job_status_tick(st);
+        job_gauges(j);
         if (job_drain_requested() && !j->draining) job_drain_begin(j);
         if (atomic_load(&j->failed) && !recover_lost_offsets(j)) break;
         if (job_stop_requested()) break;
@@ -541,6 +610,7 @@ static void read_policies(job *j) {
 static job *job_new(const job_spec *spec) {
     job *j = FZ_NEW(job);
     j->spec = spec;
+    if (!fz_metric_get(FZ_M_STARTED)) fz_metric_set(FZ_M_STARTED, (uint64_t)fz_now_ms());
     j->arena = fz_arena_new();
     fz_uuid4(j->run_id);
     j->io = (ice_io){NULL, io_read, io_write};
@@ -609,7 +679,7 @@ fz_status job_run(const job_spec *spec, job_report *report, fz_error *err) {
         fz_log(FZ_LOG_INFO, "job.start", FZ_KV("pipeline", "%s", spec->name), FZ_KV("run", "%s", j->run_id), FZ_KV("sources", "%u", j->n_sources), FZ_KV("sinks", "%u", j->n_sinks), NULL);
         job_status *st = job_status_new(j);
         job_run_file_write(j);
-        loop(j, st);
+        loop(j);
         job_status_free(st);
         rc = conclude(j, report, err);
         if (j->draining) rc = job_drain_report(j, rc, err);

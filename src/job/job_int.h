@@ -10,7 +10,8 @@
  *   deliver.c  deliveries as sinks: opening, positions, intents
  *   courier.c  their threads
  *   oneshot.c  INSERTs whose plan is no chain over a connector table
- *   status.c   gauges and the live line
+ *   tally.c    what became of the records of each delivery
+ *   status.c   a thread that writes the metrics once a second, and the live line
  *   publish.c  the same metrics to CloudWatch
  *   metrics.c  the text for Prometheus, and where it is served
  *
@@ -29,6 +30,7 @@
 #include "delivery/delivery.h"
 #include "job/records.h"
 #include "job/scan.h"
+#include "job/tally.h"
 #include "sink/sink.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,6 +48,7 @@ typedef struct job_split_state {
     int64_t from, next;      /* rows in [from, next) have been handed to the sink and are not committed */
     int64_t limit;           /* nothing is handed over from here on (the end of an intent); INT64_MAX: none */
     uint64_t read, added, filtered, rejected, unparseable;
+    job_again again;
     bool has_last;           /* the last record below next */
     int64_t last_offset, last_timestamp;
     uint64_t last_hash;
@@ -70,7 +73,7 @@ struct job_source {
     job_path **paths;        /* grouped by sink */
     uint32_t n_sinks;
     job_sink **sinks;
-    atomic_uint_fast64_t records_in, bytes_in;
+    atomic_uint_fast64_t records_in, bytes_in, lag; /* lag: as the control thread saw it last */
     uint32_t positioned;     /* splits that have a position; those after them were just found */
     atomic_uint readers_done;
     fz_log_limit retry_limit;
@@ -111,12 +114,9 @@ struct job_sink {
     atomic_bool failing;     /* error is set */
     fz_error error;
     uint64_t rows_committed;
-    /* For the metrics. Those without a lock of their own belong to the control thread. Records count once for each INSERT that reads them. */
-    struct {
-        uint64_t delivered, filtered, rejected, unparseable, bytes, commits, attempts, partitions;
-        atomic_uint_fast64_t buffered, buffered_rows; /* read and not committed; of those: rows on their way */
-        atomic_int_fast64_t oldest_ms;                /* when the oldest record came in that is not committed; 0: none */
-    } stats;
+    job_tally tally;
+    job_counts oneshot;      /* of queries, not in a lot yet */
+    job_counts open;         /* of a lot whose outcome is not known */
 };
 
 typedef struct job_prepared { /* what one checkpoint yields for one sink */
@@ -132,7 +132,8 @@ typedef struct job_prepared { /* what one checkpoint yields for one sink */
     int64_t *remembered;
     char commit_id[96];
     bool new_chain;
-    int64_t cut_ms;          /* when what it carries was closed */
+    job_counts counts;       /* of all that it carries, splits without positions too */
+    bool diverted;           /* its rows went to the error location */
     dlv_lot *lot;            /* deliveries: in place of files */
     const char *ranges_text, *state_text;
 } job_prepared;
@@ -173,6 +174,7 @@ struct job {
     fz_error error;
     bool unknown_outcome;
     bool draining;
+    int64_t gauged_ns;       /* when the sources were last asked how far they are behind */
 };
 /* A permission (or credentials) missing while the job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row. At the start it refuses the job. */
 static inline fz_status job_passing(fz_status rc, const fz_error *e) {
@@ -257,8 +259,8 @@ void job_run_file_remove(const job *j);
 fz_status job_run_oneshot(job *j, job_path *p, fz_error *err) FZ_MUST_USE;
 
 /* status.c */
+void job_gauges(job *j);     /* control thread, as often as it likes: once a second the lag of the sources is taken */
 typedef struct job_status job_status;
 job_status *job_status_new(job *j);
-void job_status_tick(job_status *st);
 void job_status_free(job_status *st);
 #endif

@@ -1,6 +1,7 @@
 /* Metrics of a running job as Prometheus text: on http://<metrics.bind-host>:<metrics.port>/metrics and in the file of frazil.metrics.path. See job_int.h.
  *
- * What stands in it: every counter of base/metric.h; for each source what came in; for each delivery (a table too) Firehose's metrics under their own names, and where its records are.
+ * What stands in it: the table of base/metric.h, in its order: process, sources with their listeners and spools, deliveries (a table too) with Firehose's metrics. Those of connectors and kinds of
+ * delivery that the script does not have are left out.
  *
  * Names. Firehose's names have dots and capitals, Prometheus' have not: firehose_ and then each word in lower case, words parted by an underscore, as in
  *     DeliveryToIceberg.SuccessfulRowCount -> firehose_delivery_to_iceberg_successful_row_count
@@ -8,8 +9,8 @@
  *
  * Invariants
  *  1. The number of series follows from the script alone; none appears or goes with data, errors or hosts, and zeros are written as zeros.
- *  2. Of each delivery: in = delivered + filtered + rejected + unparseable + buffered, in every text. What is counted as delivered has been committed.
- * Threads: the control thread makes the text; the loop's thread hands out the last one.
+ *  2. Of each delivery: in = delivered + filtered + rejected + unparseable + diverted + by_other + buffered, in every text (job/tally.h).
+ * Threads: one at a time makes the text, any; the loop's thread hands out the last one.
  */
 #include "job/metrics.h"
 #include "job/job_int.h"
@@ -44,115 +45,149 @@ static void put_label(fz_buf *b, const char *s) { /* backslash, quote and line f
     }
 }
 
-static void head(fz_buf *b, const char *name, const char *kind, const char *help) { fz_buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind); }
+/* ---- values ---- */
 
-static void sample(fz_buf *b, const char *name, const char *label, const char *value, uint64_t v) {
-    fz_buf_printf(b, "%s{%s=\"", name, label);
-    put_label(b, value);
-    fz_buf_printf(b, "\"} %" PRIu64 "\n", v);
+typedef enum { FAMILY_NONE, FAMILY_TABLE, FAMILY_OBJECTS, FAMILY_EVENTS } family;
+static family family_of(const job_sink *s) {
+    if (s->table) return FAMILY_TABLE;
+    const char *c = s->delivery ? dlv_connector(s->delivery) : "";
+    return strcmp(c, "firehose-s3") == 0 ? FAMILY_OBJECTS : strcmp(c, "cloudwatch-logs") == 0 ? FAMILY_EVENTS : FAMILY_NONE;
 }
 
-/* ---- Firehose's metrics ---- */
-
-static int64_t age_s(const job_sink *s, int64_t now_ms) {
-    int64_t oldest = atomic_load(&s->stats.oldest_ms);
-    return oldest > 0 && now_ms > oldest ? (now_ms - oldest) / 1000 : 0;
-}
-
-typedef uint64_t (*value_fn)(const job_sink *s, int64_t now_ms);
-static uint64_t v_bytes(const job_sink *s, int64_t now) { return (void)now, s->stats.bytes; }
-static uint64_t v_incoming(const job_sink *s, int64_t now) { return (void)now, s->stats.delivered + s->stats.rejected + atomic_load(&s->stats.buffered_rows); }
-static uint64_t v_success_rows(const job_sink *s, int64_t now) { return (void)now, s->stats.delivered; }
-static uint64_t v_failed_rows(const job_sink *s, int64_t now) { return (void)now, s->stats.rejected; }
-static uint64_t v_freshness(const job_sink *s, int64_t now) { return (uint64_t)age_s(s, now); }
-static uint64_t v_commits(const job_sink *s, int64_t now) { return (void)now, s->stats.commits; }
-static uint64_t v_attempts(const job_sink *s, int64_t now) { return (void)now, s->stats.attempts; }
-static uint64_t v_partitions(const job_sink *s, int64_t now) { return (void)now, s->stats.partitions; }
-static uint64_t v_one(const job_sink *s, int64_t now) { return (void)s, (void)now, 1; }
-
-typedef enum { OF_TABLES, OF_OBJECTS } family;
-static const struct firehose { family of; const char *name, *kind, *help; value_fn value; } firehose[] = {
-    {OF_TABLES, "DeliveryToIceberg.ActivePartitionsCount", "gauge", "Partitions that the newest commit added files to.", v_partitions},
-    {OF_TABLES, "DeliveryToIceberg.Bytes", "counter", "Bytes of data files made visible.", v_bytes},
-    {OF_TABLES, "DeliveryToIceberg.DataFreshness", "gauge", "Seconds since the oldest record came in that is not delivered yet; it rises while anything is stuck.", v_freshness},
-    {OF_TABLES, "DeliveryToIceberg.FailedRowCount", "counter", "Rows given up: dead letters and error objects.", v_failed_rows},
-    {OF_TABLES, "DeliveryToIceberg.IncomingRowCount", "gauge", "Rows taken in for the table: delivered, given up, and on their way.", v_incoming},
-    {OF_TABLES, "DeliveryToIceberg.Success", "counter", "Commits that the catalog accepted.", v_commits},
-    {OF_TABLES, "DeliveryToIceberg.SuccessfulRowCount", "counter", "Rows made visible by commits.", v_success_rows},
-    {OF_TABLES, "DeliveryToIceberg.TableCount", "gauge", "Tables that this delivery writes to: one.", v_one},
-    {OF_TABLES, "DeliveryToIceberg.WriteAttemptSuccess", "counter", "Commits that were tried.", v_attempts},
-    {OF_OBJECTS, "DeliveryToS3.Bytes", "counter", "Bytes delivered, before compression.", v_bytes},
-    {OF_OBJECTS, "DeliveryToS3.DataFreshness", "gauge", "Seconds since the oldest record came in that is not delivered yet; it rises while anything is stuck.", v_freshness},
-    {OF_OBJECTS, "DeliveryToS3.Records", "counter", "Records delivered.", v_success_rows},
-    {OF_OBJECTS, "DeliveryToS3.Success", "counter", "Deliveries that succeeded.", v_commits},
-};
-
-static bool belongs(const job_sink *s, family f) { return f == OF_OBJECTS ? s->delivery != NULL : s->table != NULL; }
-
-static void put_firehose(const job *j, fz_buf *b, int64_t now_ms) {
-    char name[128];
-    for (size_t i = 0; i < sizeof firehose / sizeof *firehose; i++) {
-        char help[256];
-        bool any = false;
-        for (uint32_t k = 0; k < j->n_sinks; k++) any |= belongs(j->sinks[k], firehose[i].of);
-        if (!any) continue;
-        job_metric_name(firehose[i].name, name, sizeof name);
-        snprintf(help, sizeof help, "%s: %s", firehose[i].name, firehose[i].help);
-        head(b, name, firehose[i].kind, help);
-        for (uint32_t k = 0; k < j->n_sinks; k++)
-            if (belongs(j->sinks[k], firehose[i].of)) sample(b, name, "delivery", j->sinks[k]->text, firehose[i].value(j->sinks[k], now_ms));
+/* When the oldest record came in that no delivery of s's sources has read. */
+static int64_t unread_ms(const job *j, const job_sink *s) {
+    int64_t oldest = 0;
+    for (uint32_t k = 0; k < j->n_sources; k++) {
+        int64_t ms = s->paths_of[k] ? src_arrival(j->sources[k]->source, 0, -1) : 0;
+        if (ms && (!oldest || ms < oldest)) oldest = ms;
     }
+    return oldest;
+}
+
+typedef struct value { fz_metric m; uint64_t value, samples; } value;
+static void give(job_metric_fn fn, void *cx, const char *key, const value *v, size_t n) {
+    for (size_t i = 0; i < n; i++) fn(cx, &(job_metric_point){.metric = v[i].m, .key = key, .value = v[i].value, .samples = v[i].samples});
+}
+
+static void firehose_values(const job_sink *s, const job_tally *t, uint64_t age, job_metric_fn fn, void *cx) {
+    const value table[] = {{FZ_M_ICE_PARTITIONS, t->partitions, 0}, {FZ_M_ICE_BYTES, t->bytes, 0}, {FZ_M_ICE_FRESHNESS, age, 0}, {FZ_M_ICE_FAILED, t->rejected + t->diverted, 0},
+                           {FZ_M_ICE_INCOMING, t->rows_in, 0}, {FZ_M_ICE_SUCCESS, t->commits, 0}, {FZ_M_ICE_ROWS, t->delivered, 0}, {FZ_M_ICE_TABLES, 1, 0},
+                           {FZ_M_ICE_WRITES, t->commits, t->attempts}, {FZ_M_JQ, t->sql_ns, t->batches}};
+    const value objects[] = {{FZ_M_S3_BYTES, t->bytes, 0}, {FZ_M_S3_FRESHNESS, age, 0}, {FZ_M_S3_OBJECTS, t->objects, 0}, {FZ_M_S3_RECORDS, t->delivered, 0},
+                             {FZ_M_S3_SUCCESS, t->commits, t->attempts}, {FZ_M_JQ, t->sql_ns, t->batches}};
+    const value events[] = {{FZ_M_CWL_BYTES, t->bytes, 0}, {FZ_M_CWL_FRESHNESS, age, 0}, {FZ_M_CWL_RECORDS, t->delivered, 0}, {FZ_M_CWL_SUCCESS, t->commits, t->attempts}, {FZ_M_JQ, t->sql_ns, t->batches}};
+    switch (family_of(s)) {
+    case FAMILY_TABLE: give(fn, cx, s->text, table, sizeof table / sizeof *table); break;
+    case FAMILY_OBJECTS: give(fn, cx, s->text, objects, sizeof objects / sizeof *objects); break;
+    case FAMILY_EVENTS: give(fn, cx, s->text, events, sizeof events / sizeof *events); break;
+    case FAMILY_NONE: break;
+    }
+}
+
+void job_metrics_firehose(const job *j, job_metric_fn fn, void *cx) {
+    int64_t now = fz_now_ms();
+    for (uint32_t k = 0; k < j->n_sinks; k++) {
+        job_sink *s = j->sinks[k];
+        const job_tally t = job_tally_get(&s->tally);
+        if (family_of(s) == FAMILY_NONE) continue;
+        const value in[] = {{FZ_M_INCOMING_RECORDS, t.in, 0}, {FZ_M_INCOMING_BYTES, t.bytes_in, 0}};
+        give(fn, cx, s->text, in, sizeof in / sizeof *in);
+        firehose_values(s, &t, job_tally_age_s(&t, unread_ms(j, s), now), fn, cx);
+    }
+}
+
+static const char *const STATES[] = {"in", "delivered", "filtered", "rejected", "unparseable", "diverted", "by_other", "buffered"};
+enum { N_STATES = (int)(sizeof STATES / sizeof *STATES) };
+static void states_of(const job_tally *t, uint64_t v[N_STATES]) {
+    const uint64_t all[N_STATES] = {t->in, t->delivered, t->filtered, t->rejected, t->unparseable, t->diverted, t->by_other, t->buffered};
+    memcpy(v, all, sizeof all);
+}
+
+static void delivery_values(const job *j, job_sink *s, uint64_t sum[N_STATES], int64_t now, job_metric_fn fn, void *cx) {
+    const job_tally t = job_tally_get(&s->tally); /* one moment: the sum is right in it */
+    uint64_t state[N_STATES], age = job_tally_age_s(&t, unread_ms(j, s), now);
+    states_of(&t, state);
+    for (int i = 0; i < N_STATES; i++) {
+        sum[i] += state[i];
+        fn(cx, &(job_metric_point){.metric = FZ_M_DELIVERY_RECORDS, .key = s->text, .label = STATES[i], .value = state[i]});
+    }
+    const value v[] = {{FZ_M_DELIVERY_UP, !t.stuck_ms, 0}, {FZ_M_DELIVERY_AGE, age, 0}, {FZ_M_DELIVERY_BYTES, t.bytes, 0}, {FZ_M_DELIVERY_COMMITS, t.commits, 0},
+                       {FZ_M_DELIVERY_ATTEMPTS, t.attempts, 0}, {FZ_M_DELIVERY_LAST, (uint64_t)t.last_commit_ms, 0}};
+    give(fn, cx, s->text, v, sizeof v / sizeof *v);
+    firehose_values(s, &t, age, fn, cx);
+}
+
+typedef struct source_cx { const char *key; job_metric_fn fn; void *cx; } source_cx;
+static void source_value(void *cx, fz_metric m, const char *label, uint64_t v) {
+    const source_cx *x = cx;
+    x->fn(x->cx, &(job_metric_point){.metric = m, .key = x->key, .label = label, .value = v});
 }
 
 void job_metrics_each(const job *j, job_metric_fn fn, void *cx) {
-    int64_t now = fz_now_ms();
-    for (size_t i = 0; i < sizeof firehose / sizeof *firehose; i++)
-        for (uint32_t k = 0; k < j->n_sinks; k++)
-            if (belongs(j->sinks[k], firehose[i].of)) fn(cx, firehose[i].name, strcmp(firehose[i].kind, "counter") == 0, j->sinks[k]->text, firehose[i].value(j->sinks[k], now));
-}
-
-/* ---- where the records of each delivery are ---- */
-
-static void put_fates(const job *j, fz_buf *b) {
-    static const char name[] = "frazil_delivery_records";
-    head(b, name, "gauge", "Records times the INSERTs that read them, by what became of them: in = delivered + filtered + rejected + unparseable + buffered.");
-    for (uint32_t k = 0; k < j->n_sinks; k++) {
-        const job_sink *s = j->sinks[k];
-        uint64_t buffered = atomic_load(&s->stats.buffered);
-        const struct { const char *state; uint64_t n; } v[] = {
-            {"in", s->stats.delivered + s->stats.filtered + s->stats.rejected + s->stats.unparseable + buffered}, {"delivered", s->stats.delivered}, {"filtered", s->stats.filtered},
-            {"rejected", s->stats.rejected}, {"unparseable", s->stats.unparseable}, {"buffered", buffered}};
-        for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
-            fz_buf_printf(b, "%s{delivery=\"", name);
-            put_label(b, s->text);
-            fz_buf_printf(b, "\",state=\"%s\"} %" PRIu64 "\n", v[i].state, v[i].n);
-        }
+    for (int i = 0; i < FZ_M_COUNT; i++)
+        if (!*fz_metric_describe((fz_metric)i)->labels) fn(cx, &(job_metric_point){.metric = (fz_metric)i, .value = fz_metric_get((fz_metric)i)});
+    for (uint32_t k = 0; k < j->n_sources; k++) {
+        const job_source *s = j->sources[k];
+        source_cx x = {s->scan_plan->table->path, fn, cx};
+        const value v[] = {{FZ_M_INCOMING_RECORDS, atomic_load(&s->records_in), 0}, {FZ_M_INCOMING_BYTES, atomic_load(&s->bytes_in), 0}, {FZ_M_SOURCE_LAG, atomic_load(&s->lag), 0}};
+        give(fn, cx, x.key, v, sizeof v / sizeof *v);
+        src_metrics(s->source, source_value, &x);
     }
-    head(b, "frazil_delivery_up", "gauge", "1: running; 0: waiting after a failure, or stopped.");
-    for (uint32_t k = 0; k < j->n_sinks; k++) sample(b, "frazil_delivery_up", "delivery", j->sinks[k]->text, j->sinks[k]->status == SINK_RUNNING);
+    int64_t now = fz_now_ms();
+    uint64_t sum[N_STATES] = {0};
+    for (uint32_t k = 0; k < j->n_sinks; k++) delivery_values(j, j->sinks[k], sum, now, fn, cx);
+    for (int i = 0; i < N_STATES; i++) fn(cx, &(job_metric_point){.metric = FZ_M_JOB_RECORDS, .label = STATES[i], .value = sum[i]});
 }
 
-static void put_sources(const job *j, fz_buf *b) {
-    char name[64];
-    static const struct { const char *name, *help; } v[] = {{"IncomingRecords", "IncomingRecords: records read from the source."}, {"IncomingBytes", "IncomingBytes: their bytes."}};
-    for (int what = 0; what < 2; what++) {
-        job_metric_name(v[what].name, name, sizeof name);
-        head(b, name, "counter", v[what].help);
-        for (uint32_t k = 0; k < j->n_sources; k++) {
-            const job_source *s = j->sources[k];
-            sample(b, name, "source", s->scan_plan->table->path, what ? atomic_load(&s->bytes_in) : atomic_load(&s->records_in));
-        }
+/* ---- the text ---- */
+
+typedef struct gathered { job_metric_point *v; uint32_t n, cap; } gathered;
+static void gather(void *cx, const job_metric_point *p) {
+    gathered *g = cx;
+    FZ_GROW(g->v, g->n, g->cap);
+    g->v[g->n++] = *p;
+}
+
+static void put_labels(fz_buf *b, const fz_metric_info *m, const job_metric_point *p) {
+    if (!*m->labels) return;
+    const char *comma = strchr(m->labels, ',');
+    int first = comma ? (int)(comma - m->labels) : (int)strlen(m->labels);
+    fz_buf_printf(b, "{%.*s=\"", first, m->labels);
+    put_label(b, p->key ? p->key : p->label);
+    if (comma) {
+        fz_buf_printf(b, "\",%s=\"", comma + 1);
+        put_label(b, p->label);
+    }
+    fz_buf_puts(b, "\"}");
+}
+
+static void put_point(fz_buf *b, const fz_metric_info *m, const job_metric_point *p) {
+    fz_buf_puts(b, m->name);
+    if (m->kind == FZ_METRIC_SUMMARY) fz_buf_puts(b, "_sum");
+    put_labels(b, m, p);
+    if (m->kind != FZ_METRIC_SUMMARY) fz_buf_printf(b, " %" PRIu64 "\n", p->value);
+    else { /* kept in nanoseconds, told in milliseconds */
+        fz_buf_printf(b, " %" PRIu64 ".%03" PRIu64 "\n%s_count", p->value / 1000000, p->value / 1000 % 1000, m->name);
+        put_labels(b, m, p);
+        fz_buf_printf(b, " %" PRIu64 "\n", p->samples);
     }
 }
 
 void job_metrics_make(const job *j, fz_buf *b) {
-    for (int i = 0; i < FZ_M_COUNT; i++) {
+    static const char *const kinds[] = {"counter", "gauge", "summary"};
+    gathered g = {0};
+    job_metrics_each(j, gather, &g);
+    for (int i = 0; i < FZ_M_COUNT; i++) { /* all series of a metric stand together */
         const fz_metric_info *m = fz_metric_describe((fz_metric)i);
-        fz_buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", m->name, m->help, m->name, m->kind == FZ_METRIC_GAUGE ? "gauge" : "counter", m->name, fz_metric_get((fz_metric)i));
+        bool any = false;
+        for (uint32_t k = 0; k < g.n; k++) {
+            if ((int)g.v[k].metric != i) continue;
+            if (!any) fz_buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name, kinds[m->kind]);
+            any = true;
+            put_point(b, m, &g.v[k]);
+        }
     }
-    put_sources(j, b);
-    put_firehose(j, b, fz_now_ms());
-    put_fates(j, b);
+    fz_free(g.v);
 }
 
 /* ---- the endpoint ---- */

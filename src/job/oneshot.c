@@ -2,6 +2,15 @@
  * start, and have no positions: their commit is recognised by its id. See job_int.h. */
 #include "job/job_int.h"
 
+static void count(job_sink *s, uint32_t n, uint32_t rejected) {
+    const job_counts c = {.read = n, .added = n - rejected, .rejected = rejected};
+    const job_taken taken = {.n = c, .paths = 1, .arrival_ms = fz_now_ms()};
+    job_tally_take(&s->tally, &taken, NULL, NULL, n, 0);
+    s->oneshot.read += c.read;
+    s->oneshot.added += c.added;
+    s->oneshot.rejected += c.rejected;
+}
+
 fz_status job_run_oneshot(job *j, job_path *p, fz_error *err) {
     ex_query *q = NULL;
     FZ_TRY(ex_query_open(p->insert->plan, j->spec->sql, j->spec->feed, j->on_row_error == ROW_DROP, &q, err));
@@ -17,6 +26,7 @@ fz_status job_run_oneshot(job *j, job_path *p, fz_error *err) {
         else rc = job_hand_over(j, p->sink, b, b->cols, b->n_rows, &rejects, &added, err);
         if (rc == FZ_OK && rejects.n && j->on_null != ROW_DROP) rc = fz_fail(err, FZ_DATA, rejects.v[0].code, "%s", rejects.v[0].message);
         fz_metric_add(FZ_M_ROWS_REJECTED, rejects.n);
+        if (rc == FZ_OK) count(p->sink, b->n_rows, rejects.n);
         fz_free(rejects.v);
         col_batch_release(b);
         if (rc != FZ_OK) break;

@@ -2,14 +2,15 @@
  *
  * Invariants
  *  1. Every metric is sent in every period, zeros too: a missing point is a fault of the way, never of the value. Counters go as what was added in the period.
- *  2. A period that cannot be sent is added to the next one; nothing waits for CloudWatch.
+ *  2. Names and units are Firehose's, the dimension is DeliveryStreamName with the name of the delivery.
+ *  3. A period that cannot be sent is added to the next one; nothing waits for CloudWatch.
  * Source: CloudWatch API, PutMetricData (2010-08-01): at most 1,000 metrics a request; namespaces that begin with "AWS/" are AWS's own.
  */
 #include "job/publish.h"
 #include "job/job_int.h"
 #include <inttypes.h>
 
-typedef struct point { const char *name; char *delivery; bool counter; uint64_t value, sent; } point;
+typedef struct point { job_metric_point now; char *delivery; uint64_t sent, sent_samples; /* what was told of value and samples */ } point;
 struct job_publisher {
     pthread_t thread;
     pthread_mutex_t lock;      /* points, quit */
@@ -23,20 +24,20 @@ struct job_publisher {
 };
 enum { POINTS_A_REQUEST = 150 };
 
-static void take_point(void *cx, const char *name, bool counter, const char *delivery, uint64_t value) {
+static void take_point(void *cx, const job_metric_point *now) {
     job_publisher *p = cx;
     if (p->at == p->n) {
         FZ_GROW(p->v, p->n, p->cap);
-        p->v[p->n++] = (point){.name = name, .delivery = fz_strdup(delivery), .counter = counter};
+        p->v[p->n++] = (point){.delivery = fz_strdup(now->key)};
     }
-    p->v[p->at++].value = value;
+    p->v[p->at++].now = *now;
 }
 
 void job_publisher_take(job_publisher *p, const job *j) {
     if (!p) return;
     pthread_mutex_lock(&p->lock);
     p->at = 0;
-    job_metrics_each(j, take_point, p);
+    job_metrics_firehose(j, take_point, p);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -45,23 +46,44 @@ static void put_pair(fz_buf *b, const char *key, uint32_t i, const char *sub, co
     net_encode(b, value, strlen(value), false);
 }
 
-static const char *unit_of(const char *name) { return fz_ends(name, "Bytes") ? "Bytes" : fz_ends(name, "DataFreshness") ? "Seconds" : "Count"; }
+static const char *unit_of(const fz_metric_info *m) {
+    return strcmp(m->unit, "bytes") == 0 ? "Bytes" : strcmp(m->unit, "seconds") == 0 ? "Seconds" : strcmp(m->unit, "milliseconds") == 0 ? "Milliseconds" : "Count";
+}
+
+static void put_number(fz_buf *b, uint32_t i, const char *what, double v) {
+    char text[40];
+    snprintf(text, sizeof text, "%.15g", v);
+    put_pair(b, "MetricData.member", i, what, text);
+}
+
+/* Gauges as they are; counters as what was added in the period; what succeeds or fails with the number of tries, so that its average is the rate of success; of a summary the mean. */
+static void put_value(fz_buf *b, uint32_t i, const fz_metric_info *m, const point *p) {
+    uint64_t added = p->now.value - p->sent, samples = p->now.samples - p->sent_samples;
+    if (m->kind == FZ_METRIC_GAUGE) put_number(b, i, "Value", (double)p->now.value);
+    else if (m->kind == FZ_METRIC_SUMMARY) put_number(b, i, "Value", samples ? (double)added / 1e6 / (double)samples : 0);
+    else if (!samples) put_number(b, i, "Value", (double)added);
+    else { /* each try is a sample of 1 or 0; one that began in an earlier period may end in this one */
+        put_number(b, i, "StatisticValues.SampleCount", (double)(samples > added ? samples : added));
+        put_number(b, i, "StatisticValues.Sum", (double)added);
+        put_number(b, i, "StatisticValues.Minimum", samples > added ? 0 : 1);
+        put_number(b, i, "StatisticValues.Maximum", added ? 1 : 0);
+    }
+}
 
 static void request(const job_publisher *p, const point *v, uint32_t n, fz_buf *b) {
     fz_buf_puts(b, "Action=PutMetricData&Version=2010-08-01&Namespace=");
     net_encode(b, p->namespace_, strlen(p->namespace_), false);
     for (uint32_t i = 0; i < n; i++) {
-        char value[32];
-        snprintf(value, sizeof value, "%" PRIu64, v[i].counter ? v[i].value - v[i].sent : v[i].value);
-        put_pair(b, "MetricData.member", i + 1, "MetricName", v[i].name);
-        put_pair(b, "MetricData.member", i + 1, "Value", value);
-        put_pair(b, "MetricData.member", i + 1, "Unit", unit_of(v[i].name));
+        const fz_metric_info *m = fz_metric_describe(v[i].now.metric);
+        put_pair(b, "MetricData.member", i + 1, "MetricName", m->origin);
+        put_value(b, i + 1, m, &v[i]);
+        put_pair(b, "MetricData.member", i + 1, "Unit", unit_of(m));
         put_pair(b, "MetricData.member", i + 1, "Dimensions.member.1.Name", "DeliveryStreamName");
         put_pair(b, "MetricData.member", i + 1, "Dimensions.member.1.Value", v[i].delivery);
     }
 }
 
-/* A copy is sent, so that the control thread never waits; what was sent is noted afterwards. */
+/* A copy is sent, so that nobody waits; what was sent is noted afterwards. */
 static void publish(job_publisher *p) {
     fz_arena *a = fz_arena_new();
     pthread_mutex_lock(&p->lock);
@@ -75,10 +97,15 @@ static void publish(job_publisher *p) {
         fz_error err;
         const char *xml;
         request(p, v + from, k, &b);
-        if (aws_query_call(p->aws, "monitoring", p->endpoint, fz_buf_cstr(&b), a, &xml, NULL, &err) != FZ_OK) fz_log_error(FZ_LOG_WARN, "metrics.cloudwatch", &err);
-        else {
+        if (aws_query_call(p->aws, "monitoring", p->endpoint, fz_buf_cstr(&b), a, &xml, NULL, &err) != FZ_OK) {
+            fz_metric_add(FZ_M_PUBLISH_FAILED, 1);
+            fz_log_error(FZ_LOG_WARN, "metrics.cloudwatch", &err);
+        } else {
             pthread_mutex_lock(&p->lock);
-            for (uint32_t i = 0; i < k; i++) p->v[from + i].sent = v[from + i].value;
+            for (uint32_t i = 0; i < k; i++) {
+                p->v[from + i].sent = v[from + i].now.value;
+                p->v[from + i].sent_samples = v[from + i].now.samples;
+            }
             pthread_mutex_unlock(&p->lock);
         }
         fz_buf_free(&b);

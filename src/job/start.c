@@ -269,6 +269,7 @@ static job_sink *sink_for(job *j, const job_insert *in) {
     s->insert = in;
     s->arena = j->arena;
     pthread_mutex_init(&s->lock, NULL);
+    job_tally_init(&s->tally);
     j->sinks[j->n_sinks++] = s;
     return s;
 }
@@ -410,5 +411,6 @@ void job_close(job *j) {
         sink_table_free(s->files);
         cat_table_free(s->table);
         pthread_mutex_destroy(&s->lock);
+        job_tally_free(&s->tally);
     }
 }

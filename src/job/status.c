@@ -1,4 +1,7 @@
-/* Gauges, once a second, and the live line of a job on a terminal. See job_int.h. */
+/* A thread that writes the metrics once a second, and the live line of a job on a terminal. See job_int.h.
+ *
+ * The control thread may wait long for a catalog: ages go on rising meanwhile, and a scrape tells them. The lag of sources alone is the control thread's (job_gauges).
+ */
 #include "job/job_int.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -6,8 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { TICK_MS = 1000 };
 struct job_status {
     job *j;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool started, quit;            /* quit: under lock */
     bool live;
     const char *metrics_path;      /* or NULL */
     fz_log_limit metrics_limit;
@@ -34,6 +42,7 @@ static void write_file(job_status *st, const fz_buf *b) {
 
 /* All metrics, those at zero too; the file by rename: a reader never sees half of it. */
 static void write_metrics(job_status *st) {
+    fz_metric_set(FZ_M_MEMORY, fz_rss());
     job_publisher_take(st->j->publisher, st->j);
     if (!st->metrics_path && !st->j->metrics) return;
     fz_buf b = {0};
@@ -43,19 +52,6 @@ static void write_metrics(job_status *st) {
     fz_buf_free(&b);
 }
 
-job_status *job_status_new(job *j) {
-    job_status *st = FZ_NEW(job_status);
-    st->j = j;
-    const conf *c = j->spec->settings;
-    st->live = conf_is(c, "frazil.status", "always") || (conf_is(c, "frazil.status", "auto") && isatty(STDERR_FILENO));
-    st->metrics_path = conf_get(c, "frazil.metrics.path");
-    write_metrics(st);
-    st->last_ns = fz_mono_ns();
-    st->last_records = fz_metric_get(FZ_M_RECORDS_IN);
-    if (st->live) fz_log_set_hook(erase_line);
-    return st;
-}
-
 static void clock_text(uint64_t ms, char out[16]) {
     time_t s = (time_t)(ms / 1000);
     struct tm tm;
@@ -63,33 +59,91 @@ static void clock_text(uint64_t ms, char out[16]) {
     else strftime(out, 16, "%H:%M:%S", &tm);
 }
 
-void job_status_tick(job_status *st) {
+static void write_line(job_status *st) {
     int64_t now = fz_mono_ns();
-    if (now - st->last_ns < 1000000000) return;
-    uint64_t lag = 0, records = fz_metric_get(FZ_M_RECORDS_IN);
-    for (uint32_t i = 0; i < st->j->n_sources; i++) lag += src_lag(st->j->sources[i]->source);
-    fz_metric_set(FZ_M_LAG, lag);
-    fz_metric_set(FZ_M_MEMORY, fz_rss());
-    write_metrics(st);
-    if (st->live) {
-        char at[16], line[160];
-        clock_text(fz_metric_get(FZ_M_LAST_COMMIT), at);
-        int n = snprintf(line, sizeof line, "\r\x1b[K%.0f rows/s | lag %" PRIu64 " | last commit %s | rejected %" PRIu64 " | unparseable %" PRIu64 " | %" PRIu64 " MB",
-                         (double)(records - st->last_records) * 1e9 / (double)(now - st->last_ns), lag, at, fz_metric_get(FZ_M_ROWS_REJECTED),
-                         fz_metric_get(FZ_M_ROWS_UNPARSEABLE), fz_metric_get(FZ_M_MEMORY) >> 20);
-        ssize_t w = write(STDERR_FILENO, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
-        (void)w;
-    }
+    uint64_t records = fz_metric_get(FZ_M_RECORDS_IN);
+    char at[16], line[160];
+    clock_text(fz_metric_get(FZ_M_LAST_COMMIT), at);
+    int n = snprintf(line, sizeof line, "\r\x1b[K%.0f rows/s | lag %" PRIu64 " | last commit %s | rejected %" PRIu64 " | unparseable %" PRIu64 " | %" PRIu64 " MB",
+                     (double)(records - st->last_records) * 1e9 / (double)(now - st->last_ns), fz_metric_get(FZ_M_LAG), at, fz_metric_get(FZ_M_ROWS_REJECTED),
+                     fz_metric_get(FZ_M_ROWS_UNPARSEABLE), fz_metric_get(FZ_M_MEMORY) >> 20);
+    ssize_t w = write(STDERR_FILENO, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+    (void)w;
     st->last_ns = now;
     st->last_records = records;
 }
 
+/* false: the end. */
+static bool wait_tick(job_status *st) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += TICK_MS / 1000;
+    pthread_mutex_lock(&st->lock);
+    while (!st->quit && pthread_cond_timedwait(&st->wake, &st->lock, &until) == 0) {}
+    bool quit = st->quit;
+    pthread_mutex_unlock(&st->lock);
+    return !quit;
+}
+
+static void *status_main(void *arg) {
+    job_status *st = arg;
+    while (wait_tick(st)) {
+        write_metrics(st);
+        if (st->live) write_line(st);
+    }
+    return NULL;
+}
+
+job_status *job_status_new(job *j) {
+    job_status *st = FZ_NEW(job_status);
+    st->j = j;
+    const conf *c = j->spec->settings;
+    st->live = conf_is(c, "frazil.status", "always") || (conf_is(c, "frazil.status", "auto") && isatty(STDERR_FILENO));
+    st->metrics_path = conf_get(c, "frazil.metrics.path");
+    pthread_condattr_t mono;
+    pthread_condattr_init(&mono);
+    pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
+    pthread_mutex_init(&st->lock, NULL);
+    pthread_cond_init(&st->wake, &mono);
+    pthread_condattr_destroy(&mono);
+    job_gauges(j);
+    write_metrics(st);
+    st->last_ns = fz_mono_ns();
+    st->last_records = fz_metric_get(FZ_M_RECORDS_IN);
+    if (st->live) fz_log_set_hook(erase_line);
+    st->started = pthread_create(&st->thread, NULL, status_main, st) == 0;
+    if (!st->started) fz_log(FZ_LOG_ERROR, "metrics.no-thread", FZ_KV("reason", "%s", "metrics and the live line stand still: a thread could not be started"), NULL);
+    return st;
+}
+
+void job_gauges(job *j) {
+    int64_t now = fz_mono_ns();
+    if (j->gauged_ns && now - j->gauged_ns < TICK_MS * 1000000ll) return;
+    uint64_t lag = 0;
+    for (uint32_t i = 0; i < j->n_sources; i++) {
+        uint64_t n = src_lag(j->sources[i]->source);
+        atomic_store(&j->sources[i]->lag, n);
+        lag += n;
+    }
+    fz_metric_set(FZ_M_LAG, lag);
+    j->gauged_ns = now;
+}
+
 void job_status_free(job_status *st) {
     if (!st) return;
+    pthread_mutex_lock(&st->lock);
+    st->quit = true;
+    pthread_cond_signal(&st->wake);
+    pthread_mutex_unlock(&st->lock);
+    if (st->started) pthread_join(st->thread, NULL);
+    st->j->gauged_ns = 0;
+    job_gauges(st->j);
     write_metrics(st); /* the last state stays for who looks later */
     if (st->live) {
         erase_line();
         fz_log_set_hook(NULL);
     }
+    pthread_mutex_destroy(&st->lock);
+    pthread_cond_destroy(&st->wake);
     fz_free(st);
 }

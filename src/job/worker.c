@@ -72,6 +72,7 @@ typedef struct chunk_cx {
     job_source *src;
     const fz_chunk *chunk;
     const src_split *split;
+    uint64_t bytes;           /* of the values */
 } chunk_cx;
 
 /* Dead letters wait for their disk: the row must not be passed before its letter is kept. */
@@ -113,13 +114,15 @@ static fz_status settle_rejects(const chunk_cx *cx, const job_sink *s, const fz_
 }
 
 /* ---- one chunk ---- */
-typedef struct fates { uint64_t added, filtered, rejected; } fates;
+typedef struct fates { uint64_t added, filtered, rejected, sql_ns; } fates;
 
 static fz_status run_path(job_worker *w, const chunk_cx *cx, uint32_t path, const job_rows *rows, col_batch *b, fz_rejects *rejects, fates *f, fz_error *err) {
     job_path *p = cx->src->paths[path];
     ex_result r;
     uint32_t before = rejects->n, added;
+    int64_t began = fz_mono_ns();
     FZ_TRY(ex_run(p->program, w->states[cx->src->index][path], rows->cols, rows->n_rows, b->arena, &r, rejects, err));
+    f->sql_ns += (uint64_t)(fz_mono_ns() - began);
     for (uint32_t i = before; i < rejects->n; i++) rejects->v[i].rec = rows->row_rec[rejects->v[i].rec];
     f->filtered += r.n_filtered;
     if (r.n_rows && p->sink->delivery) {
@@ -162,14 +165,13 @@ static void run_sink(job_worker *w, const chunk_cx *cx, job_sink *s, const job_r
     st->read += c->n;
     st->added += f.added;
     st->filtered += f.filtered;
-    st->rejected += f.rejected + (uint64_t)rows->n_rejected * n_paths;
+    f.rejected += (uint64_t)rows->n_rejected * n_paths;
+    st->rejected += f.rejected;
     st->unparseable += (uint64_t)rows->n_unparseable * n_paths;
     st->next = c->to;
-    atomic_fetch_add_explicit(&s->stats.buffered, (uint64_t)c->n * n_paths, memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->stats.buffered_rows, f.added, memory_order_relaxed);
+    const job_taken taken = {.n = {.added = f.added, .rejected = f.rejected}, .paths = n_paths, .bytes = cx->bytes, .sql_ns = f.sql_ns, .arrival_ms = c->n && c->rec[0].timestamp_ms > 0 ? c->rec[0].timestamp_ms : fz_now_ms()};
+    job_tally_take(&s->tally, &taken, cx->src->replayable ? &st->again : NULL, c->rec, c->n, c->to);
     if (c->n) {
-        int_fast64_t none = 0, since = c->rec[0].timestamp_ms > 0 ? c->rec[0].timestamp_ms : fz_now_ms();
-        atomic_compare_exchange_strong(&s->stats.oldest_ms, &none, since);
         const fz_record *last = &c->rec[c->n - 1];
         st->has_last = true;
         st->last_offset = last->offset;
@@ -194,7 +196,8 @@ static fz_status run_from(job_worker *w, job_source *src, fz_chunk *c, int64_t f
     if (from > part.from) part.from = from;
     while (part.n > 0 && part.rec[part.n - 1].offset >= to) part.n--;
     part.to = to;
-    chunk_cx cx = {w->j, &w->reject_limit, src, &part, src_get_split(src->source, c->split)};
+    chunk_cx cx = {w->j, &w->reject_limit, src, &part, src_get_split(src->source, c->split), 0};
+    for (uint32_t i = 0; i < part.n; i++) cx.bytes += part.rec[i].value_len > 0 ? (uint64_t)part.rec[i].value_len : 0;
     col_batch *b = col_batch_new(NULL, part.n);
     fz_rejects rejects = {0};
     job_rows rows;
@@ -227,8 +230,12 @@ static fz_status run_chunk(job_worker *w, job_source *src, fz_chunk *c, fz_error
             if (at > done && at < from) from = at;
         }
         if (from == INT64_MAX) return FZ_OK;
-        for (uint32_t k = 0; k < src->n_sinks; k++) /* nobody is given more than he may take */
-            if (wants(src->sinks[k], src, c) && src->sinks[k]->splits[src->index][c->split].next == from && src->sinks[k]->splits[src->index][c->split].limit < to) to = src->sinks[k]->splits[src->index][c->split].limit;
+        for (uint32_t k = 0; k < src->n_sinks; k++) { /* nobody is given more than he may take, nor at once what he had before and what is new */
+            const job_split_state *st = wants(src->sinks[k], src, c) ? &src->sinks[k]->splits[src->index][c->split] : NULL;
+            if (!st || st->next != from) continue;
+            if (st->limit < to) to = st->limit;
+            if (st->again.left && st->again.to > from && st->again.to < to) to = st->again.to;
+        }
         FZ_TRY(run_from(w, src, c, from, to, err));
         done = from;
     }

@@ -366,6 +366,12 @@ static fz_status firehose_open(const fz_pair *o, size_t n, const src_context *cx
     return rc;
 }
 
+static void firehose_metrics(src_source *base, src_metric_fn fn, void *cx) {
+    const firehose_source *x = (const firehose_source *)base;
+    const src_counter own[] = {{FZ_M_FIREHOSE_CALLS, NULL, &x->stats.calls}, {FZ_M_FIREHOSE_RECORDS, NULL, &x->stats.records}, {FZ_M_FIREHOSE_BAD, NULL, &x->stats.refused_bad}, {FZ_M_FIREHOSE_AUTH, NULL, &x->stats.refused_auth}, {FZ_M_FIREHOSE_REFUSED, NULL, &x->stats.refused_records}};
+    src_spooled_metrics((src_spooled *)base, own, sizeof own / sizeof *own, fn, cx);
+}
+
 const src_ops src_firehose_ops = {
     .name = "firehose",
     .doc = "A server of the Amazon Data Firehose API: PutRecord and PutRecordBatch are answered when the records are durable, with AWS's limits, partial failures and errors, and Signature Version 4 if wanted.",
@@ -374,4 +380,5 @@ const src_ops src_firehose_ops = {
     .format = "json",
     .open = firehose_open,
     .check = firehose_check,
+    .metrics = firehose_metrics,
     SRC_SPOOLED_OPS};

@@ -102,6 +102,12 @@ static fz_status forward_open(const fz_pair *o, size_t n, const src_context *cx,
     return rc;
 }
 
+static void forward_metrics(src_source *base, src_metric_fn fn, void *cx) {
+    const forward_source *x = (const forward_source *)base;
+    const src_counter own[] = {{FZ_M_FORWARD_MESSAGES, NULL, &x->stats.messages}, {FZ_M_FORWARD_EVENTS, NULL, &x->stats.events}, {FZ_M_FORWARD_BROKEN, NULL, &x->stats.broken}, {FZ_M_FORWARD_ACKED, NULL, &x->stats.acked}, {FZ_M_FORWARD_REFUSED, NULL, &x->stats.refused}, {FZ_M_FORWARD_SIGNALS, NULL, &x->stats.signals}, {FZ_M_FORWARD_LOGINS, NULL, &x->stats.logins_failed}, {FZ_M_FORWARD_HEARTBEATS, NULL, &x->stats.heartbeats}};
+    src_spooled_metrics((src_spooled *)base, own, sizeof own / sizeof *own, fn, cx);
+}
+
 const src_ops src_forward_ops = {
     .name = "forward",
     .doc = "A server of the Fluentd forward protocol: Fluent Bit, fluentd, FireLens and the fluent-logger libraries send to it. Events are acknowledged when they are durable; a chunk that is sent again is taken again.",
@@ -110,4 +116,5 @@ const src_ops src_forward_ops = {
     .format = "msgpack",
     .open = forward_open,
     .check = forward_check,
+    .metrics = forward_metrics,
     SRC_SPOOLED_OPS};

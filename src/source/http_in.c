@@ -320,6 +320,12 @@ static fz_status http_open(const fz_pair *o, size_t n, const src_context *cx, sr
     return rc;
 }
 
+static void http_metrics(src_source *base, src_metric_fn fn, void *cx) {
+    const http_source *x = (const http_source *)base;
+    const src_counter own[] = {{FZ_M_HTTP_REQUESTS, NULL, &x->stats.requests}, {FZ_M_HTTP_RECORDS, NULL, &x->stats.records}, {FZ_M_HTTP_BAD, NULL, &x->stats.refused_bad}, {FZ_M_HTTP_AUTH, NULL, &x->stats.refused_auth}, {FZ_M_HTTP_ROOM, NULL, &x->stats.refused_room}};
+    src_spooled_metrics((src_spooled *)base, own, sizeof own / sizeof *own, fn, cx);
+}
+
 const src_ops src_http_ops = {
     .name = "http",
     .doc = "A web server that takes JSON documents by POST: NDJSON, a JSON array, or one document. A request is answered 200 when all its documents are durable, and taken whole or not at all.",
@@ -328,4 +334,5 @@ const src_ops src_http_ops = {
     .format = "json",
     .open = http_open,
     .check = http_check,
+    .metrics = http_metrics,
     SRC_SPOOLED_OPS};

@@ -142,7 +142,6 @@ static void on_timer(void *cx) {
 }
 
 bool otlp_take(otlp_source *o, otlp_request *q) {
-    otlp_count(&o->stats.requests, 1);
     q->until_ns = fz_mono_ns() + BUSY_WAIT_MS * 1000000ll;
     if (!o->queue && try_to_take(o, q)) return true;
     q->next = NULL;
@@ -216,7 +215,7 @@ static void otlp_ended(src_spooled *s) {
     otlp_source *o = (otlp_source *)s;
     otlp_stats *t = &o->stats;
     if (s->spool)
-        fz_log(FZ_LOG_INFO, "otlp.ended", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("requests", "%llu", got(&t->requests)), FZ_KV("records", "%llu", got(&t->records)),
+        fz_log(FZ_LOG_INFO, "otlp.ended", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("requests", "%llu", got(&t->requests_http) + got(&t->requests_grpc)), FZ_KV("records", "%llu", got(&t->records)),
                FZ_KV("refused_records", "%llu", got(&t->refused_records)), FZ_KV("refused_bad", "%llu", got(&t->refused_bad)), FZ_KV("refused_auth", "%llu", got(&t->refused_auth)),
                FZ_KV("refused_room", "%llu", got(&t->refused_room)), NULL);
     while (o->queue) { /* of HTTP: those of gRPC went with their connections */
@@ -263,6 +262,12 @@ static fz_status otlp_open(const fz_pair *p, size_t n, const src_context *cx, sr
     return rc;
 }
 
+static void otlp_metrics(src_source *base, src_metric_fn fn, void *cx) {
+    const otlp_source *x = (const otlp_source *)base;
+    const src_counter own[] = {{FZ_M_OTLP_REQUESTS, "http", &x->stats.requests_http}, {FZ_M_OTLP_REQUESTS, "grpc", &x->stats.requests_grpc}, {FZ_M_OTLP_RECORDS, NULL, &x->stats.records}, {FZ_M_OTLP_REFUSED_RECORDS, NULL, &x->stats.refused_records}, {FZ_M_OTLP_BAD, NULL, &x->stats.refused_bad}, {FZ_M_OTLP_AUTH, NULL, &x->stats.refused_auth}, {FZ_M_OTLP_ROOM, NULL, &x->stats.refused_room}};
+    src_spooled_metrics((src_spooled *)base, own, sizeof own / sizeof *own, fn, cx);
+}
+
 const src_ops src_otlp_ops = {
     .name = "otlp",
     .doc = "A server of the OpenTelemetry protocol (OTLP) for logs: over HTTP as protobuf and JSON, and over gRPC. Requests are acknowledged when their records are durable; one that is sent again is taken again.",
@@ -271,4 +276,5 @@ const src_ops src_otlp_ops = {
     .format = "otlp",
     .open = otlp_open,
     .check = otlp_check,
+    .metrics = otlp_metrics,
     SRC_SPOOLED_OPS};

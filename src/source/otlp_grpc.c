@@ -94,6 +94,7 @@ static void take(h2_call *x, const uint8_t *p, size_t n, bool packed) {
     x->q.body = (otlp_body){packed ? x->coding : NULL, p, n, false};
     x->q.durable = on_durable;
     x->q.failed = on_failed;
+    otlp_count(&x->conn->o->stats.requests_grpc, 1);
     if (otlp_take(x->conn->o, &x->q)) fz_buf_free(&x->body);
 }
 

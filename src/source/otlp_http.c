@@ -78,6 +78,7 @@ static void on_failed(otlp_request *q, const fz_error *e) {
 static void take(otlp_source *o, net_http_request *r, bool json) {
     waiting *w = FZ_NEW(waiting);
     *w = (waiting){.q = {.body = {net_http_header(r, "content-encoding"), r->body, r->n_body, json}, .durable = on_durable, .failed = on_failed}, .o = o, .r = r, .json = json};
+    otlp_count(&o->stats.requests_http, 1);
     (void)otlp_take(o, &w->q);
 }
 

@@ -66,7 +66,7 @@ typedef enum {
 } grpc_code;
 
 typedef struct otlp_request otlp_request;
-typedef struct otlp_stats { _Atomic uint64_t requests, records, refused_records, refused_bad, refused_auth, refused_room; } otlp_stats;
+typedef struct otlp_stats { _Atomic uint64_t requests_http, requests_grpc, records, refused_records, refused_bad, refused_auth, refused_room; } otlp_stats;
 typedef struct otlp_source {
     src_spooled s;
     bool token, open_to_all;

@@ -7,6 +7,7 @@
  *  2. No option is dropped silently: it is honoured, named in a warning, left to a format, or an error.
  */
 #include "source/source_int.h"
+#include <stdatomic.h>
 
 static const src_ops *const CONNECTORS[] = {&src_kafka_ops, &src_filesystem_ops, &src_datagen_ops, &src_otel_demo_ops, &src_forward_ops, &src_otlp_ops, &src_http_ops,
                                              &src_syslog_ops, &src_firehose_ops};
@@ -253,6 +254,11 @@ fz_status src_drain(src_source *s, fz_error *err) {
     return FZ_OK;
 }
 
+void src_metrics(src_source *s, src_metric_fn fn, void *cx) {
+    fn(cx, FZ_M_SOURCE_SPLITS, NULL, atomic_load(&s->n_splits));
+    if (s->ops->metrics) s->ops->metrics(s, fn, cx);
+}
+int64_t src_arrival(src_source *s, uint32_t split, int64_t at) { return s->ops->arrival ? s->ops->arrival(s, split, at) : 0; }
 uint64_t src_lag(src_source *s) { return s->ops->lag ? s->ops->lag(s) : 0; }
 
 /* Lengths go in first, so that ("ab", "c") and ("a", "bc") differ, and a null differs from an empty value. */

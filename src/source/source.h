@@ -82,7 +82,12 @@ fz_status src_report(src_source *s, const uint32_t *splits, const int64_t *offse
 fz_status src_report_check(src_source *s, const char **group, fz_error *err) FZ_MUST_USE;
 /* Takes in nothing more (listeners close, what has been made up ends), and gives every split that has no stop its present end as one; no worker polls. Splits are to be assigned anew. RETRY. */
 fz_status src_drain(src_source *s, fz_error *err) FZ_MUST_USE;
-uint64_t src_lag(src_source *s);
+uint64_t src_lag(src_source *s); /* positions that reading is behind: records; of files that are followed, bytes */
+/* Calls fn for each metric of the connector, its listeners and its spool, always the same ones; label: value of the metric's second label, or NULL. Any thread, while the source is open. */
+typedef void (*src_metric_fn)(void *cx, fz_metric m, const char *label, uint64_t value);
+void src_metrics(src_source *s, src_metric_fn fn, void *cx);
+/* When the oldest record from position `at` on (-1: from where reading stands) came in; 0: there is none, or the connector does not know. Any thread, while the source is open. */
+int64_t src_arrival(src_source *s, uint32_t split, int64_t at);
 uint64_t src_record_hash(const fz_record *r); /* hash of key and value with their lengths: what a position carries */
 
 /* Connector tables, for docs and completeness tests; each row is one connector's name and its fz_option table. */

@@ -110,6 +110,7 @@ static fz_status open_spool(src_spooled *s, const char *dir, const fz_pair *o, s
 fz_status src_spooled_open(src_spooled *s, const src_ops *ops, const fz_pair *options, size_t n, const src_context *cx, fz_error *err) {
     src_base_init(&s->base, ops, cx);
     pthread_mutex_init(&s->pool_lock, NULL);
+    pthread_mutex_init(&s->listeners_lock, NULL);
     char *split = fz_asprintf("%s/0", ops->name);
     src_split *sp = src_add_split(&s->base, split, ops->name, 0);
     sp->start_is_earliest = true;
@@ -159,15 +160,57 @@ static void give_last_acks(src_spooled *s) {
     pop_acks(s, UINT64_MAX, false);
 }
 
+/* ---- metrics ---- */
+static net_stats heard(const src_spooled *s) { /* the lock is held */
+    net_stats t = s->heard;
+    for (uint32_t i = 0; i < s->n_listeners; i++) {
+        net_stats n = net_listener_stats(s->listeners[i]);
+        t.accepted += n.accepted;
+        t.refused += n.refused;
+        t.timed_out += n.timed_out;
+        t.too_large += n.too_large;
+        t.tls_failed += n.tls_failed;
+        t.open += n.open;
+        t.bytes_in += n.bytes_in;
+        t.buffered += n.buffered;
+    }
+    return t;
+}
+
+static uint64_t seconds_since(int64_t ms, int64_t now) { return ms > 0 && now > ms ? (uint64_t)(now - ms) / 1000 : 0; }
+
+void src_spooled_metrics(src_spooled *s, const src_counter *own, size_t n, src_metric_fn fn, void *cx) {
+    for (size_t i = 0; i < n; i++) fn(cx, own[i].metric, own[i].label, atomic_load_explicit(own[i].value, memory_order_relaxed));
+    pthread_mutex_lock(&s->listeners_lock);
+    net_stats l = heard(s);
+    pthread_mutex_unlock(&s->listeners_lock);
+    spool_stats p = s->spool ? spool_get_stats(s->spool) : (spool_stats){0};
+    int64_t now = fz_now_ms();
+    const struct { fz_metric m; uint64_t v; } all[] = {
+        {FZ_M_LISTENER_CONNECTIONS, l.open}, {FZ_M_LISTENER_HELD, atomic_load(&s->waiting)}, {FZ_M_LISTENER_ACCEPTED, l.accepted}, {FZ_M_LISTENER_TURNED_AWAY, l.refused},
+        {FZ_M_LISTENER_TIMED_OUT, l.timed_out}, {FZ_M_LISTENER_TOO_LARGE, l.too_large}, {FZ_M_LISTENER_TLS_FAILED, l.tls_failed}, {FZ_M_LISTENER_BYTES, l.bytes_in}, {FZ_M_LISTENER_UNREAD, l.buffered},
+        {FZ_M_SPOOL_RECORDS, p.records_in}, {FZ_M_SPOOL_BYTES, p.bytes_in}, {FZ_M_SPOOL_SYNCS, p.syncs}, {FZ_M_SPOOL_REFUSED, p.refused}, {FZ_M_SPOOL_DAMAGED_BYTES, p.damaged_bytes},
+        {FZ_M_SPOOL_DAMAGED_SEGMENTS, p.damaged_segments}, {FZ_M_SPOOL_LOST, p.lost_records}, {FZ_M_SPOOL_WAITING, p.waiting}, {FZ_M_SPOOL_OLDEST, seconds_since(p.oldest_ms, now)},
+        {FZ_M_SPOOL_UNSYNCED, p.unsynced}, {FZ_M_SPOOL_UNSYNCED_AGE, seconds_since(p.unsynced_ms, now)}, {FZ_M_SPOOL_DISK, p.disk_bytes}, {FZ_M_SPOOL_LIMIT, p.max_bytes}, {FZ_M_SPOOL_FULL, p.full},
+        {FZ_M_SPOOL_FAILING, p.failing}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) fn(cx, all[i].m, NULL, all[i].v);
+}
+
 static void end_listening(src_spooled *s) {
     if (!s->loop) return;
     in_loop(s, take_no_more);
     (void)!spool_wait(s->spool, s->last_ticket, CLOSE_WAIT_MS, NULL); /* nothing appends any more */
     spool_unwatch(s->spool, watch, s);
     in_loop(s, give_last_acks);
+    pthread_mutex_lock(&s->listeners_lock);
+    s->heard = heard(s);
+    s->heard.open = 0;
+    s->heard.buffered = 0;
+    s->n_listeners = 0;
+    pthread_mutex_unlock(&s->listeners_lock);
     net_loop_free(s->loop);
     s->loop = NULL;
-    s->n_listeners = 0;
+    atomic_store(&s->waiting, 0);
 }
 
 void src_spooled_drain(src_source *base) {
@@ -185,6 +228,7 @@ void src_spooled_close(src_source *base) {
     fz_free(s->acks);
     fz_free(s->held);
     pthread_mutex_destroy(&s->pool_lock);
+    pthread_mutex_destroy(&s->listeners_lock);
     src_base_free(&s->base);
     fz_free(s);
 }
@@ -250,6 +294,7 @@ void src_spooled_forget(src_spooled *s, const void *cx) {
     }
 }
 
+static void note_waiting(src_spooled *s) { atomic_store(&s->waiting, (uint32_t)s->n_held + s->held_datagrams); }
 void src_spooled_hold(src_spooled *s, net_conn *c) {
     net_conn_pause(c);
     for (size_t i = 0; i < s->n_held; i++)
@@ -257,11 +302,13 @@ void src_spooled_hold(src_spooled *s, net_conn *c) {
     if (!s->n_held && !s->held_datagrams) fz_metric_add(FZ_M_PAUSED, 1);
     FZ_GROW(s->held, s->n_held, s->cap_held);
     s->held[s->n_held++] = c;
+    note_waiting(s);
 }
 void src_spooled_let_go(src_spooled *s, const net_conn *c) {
     for (size_t i = 0; i < s->n_held; i++)
         if (s->held[i] == c) {
             s->held[i] = s->held[--s->n_held];
+            note_waiting(s);
             return;
         }
 }
@@ -269,6 +316,7 @@ static void pause_datagrams(src_spooled *s, bool pause) {
     for (uint32_t i = 0; i < s->n_listeners; i++)
         if (s->datagrams[i]) net_datagrams_pause(s->listeners[i], pause);
     s->held_datagrams = pause;
+    note_waiting(s);
 }
 void src_spooled_hold_datagrams(src_spooled *s) {
     if (s->held_datagrams) return;
@@ -283,6 +331,7 @@ static void go_on(src_spooled *s) {
     size_t n = s->n_held;
     s->held = NULL;
     s->n_held = s->cap_held = 0;
+    note_waiting(s);
     for (size_t i = 0; i < n; i++) net_conn_resume(v[i]);
     fz_free(v);
     if (s->held_datagrams) pause_datagrams(s, false);

@@ -46,6 +46,9 @@ typedef struct src_spooled {
     net_listener *listeners[SRC_MAX_LISTENERS];
     bool datagrams[SRC_MAX_LISTENERS];
     uint32_t n_listeners;
+    pthread_mutex_t listeners_lock;    /* listeners and n_listeners, once src_ops.open has ended */
+    net_stats heard;                   /* of listeners that are gone */
+    _Atomic uint32_t waiting;          /* held connections, for the metrics */
     /* loop */
     src_ack *acks;                     /* a ring, tickets grow */
     size_t ack_at, ack_n, ack_cap;
@@ -116,6 +119,11 @@ void src_spooled_let_go(src_spooled *s, const net_conn *c);
 void src_spooled_hold_datagrams(src_spooled *s);
 bool src_spooled_full(const src_spooled *s); /* any thread; an append would be refused */
 
+/* ---- metrics: any thread ---- */
+typedef struct src_counter { fz_metric metric; const char *label; const _Atomic uint64_t *value; } src_counter;
+/* The connector's own n counters, and those of its listeners and its spool: for src_ops.metrics. */
+void src_spooled_metrics(src_spooled *s, const src_counter *own, size_t n, src_metric_fn fn, void *cx);
+
 /* ---- reading: the functions of src_ops ---- */
 fz_status src_spooled_bounds(src_source *s, uint32_t split, fz_error *err);
 fz_status src_spooled_probe_before(src_source *s, uint32_t split, int64_t before, src_probe *out, fz_error *err);
@@ -124,8 +132,9 @@ fz_status src_spooled_unassign_all(src_source *s, fz_error *err);
 fz_status src_spooled_poll(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err);
 fz_status src_spooled_report(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err);
 uint64_t src_spooled_lag(src_source *s);
+int64_t src_spooled_arrival(src_source *s, uint32_t split, int64_t at);
 void src_spooled_drain(src_source *s); /* closes the listeners once what was taken in is durable and acknowledged */
 #define SRC_SPOOLED_OPS \
     .replayable = true, .close = src_spooled_close, .bounds = src_spooled_bounds, .probe_before = src_spooled_probe_before, .assign = src_spooled_assign, \
-    .unassign_all = src_spooled_unassign_all, .poll = src_spooled_poll, .report = src_spooled_report, .lag = src_spooled_lag, .drain = src_spooled_drain
+    .unassign_all = src_spooled_unassign_all, .poll = src_spooled_poll, .report = src_spooled_report, .lag = src_spooled_lag, .arrival = src_spooled_arrival, .drain = src_spooled_drain
 #endif

@@ -183,6 +183,12 @@ fz_status src_spooled_report(src_source *base, const uint32_t *splits, const int
     (void)splits; /* there is one */
     return s->spool && n && offsets[0] > 0 ? spool_trim(s->spool, (uint64_t)offsets[0], err) : FZ_OK;
 }
+int64_t src_spooled_arrival(src_source *base, uint32_t split, int64_t at) {
+    src_spooled *s = (src_spooled *)base;
+    (void)split; /* there is one */
+    if (at < 0) at = atomic_load(&s->at);
+    return s->spool ? spool_arrival_ms(s->spool, (uint64_t)at) : 0;
+}
 uint64_t src_spooled_lag(src_source *base) {
     src_spooled *s = (src_spooled *)base;
     return s->spool ? spool_records_from(s->spool, (uint64_t)atomic_load(&s->at)) : 0;

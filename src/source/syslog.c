@@ -140,6 +140,12 @@ static fz_status syslog_open(const fz_pair *o, size_t n, const src_context *cx, 
     return rc;
 }
 
+static void syslog_metrics(src_source *base, src_metric_fn fn, void *cx) {
+    const syslog_source *x = (const syslog_source *)base;
+    const src_counter own[] = {{FZ_M_SYSLOG_MESSAGES, NULL, &x->stats.messages}, {FZ_M_SYSLOG_COUNTED, NULL, &x->stats.counted}, {FZ_M_SYSLOG_DATAGRAMS, NULL, &x->stats.datagrams}, {FZ_M_SYSLOG_CUT, NULL, &x->stats.cut_off}, {FZ_M_SYSLOG_REFUSED, NULL, &x->stats.refused}, {FZ_M_SYSLOG_LOST, NULL, &x->stats.lost}};
+    src_spooled_metrics((src_spooled *)base, own, sizeof own / sizeof *own, fn, cx);
+}
+
 const src_ops src_syslog_ops = {
     .name = "syslog",
     .doc = "A server for syslog, RFC 5424 and RFC 3164, over UDP, TCP or TLS. The protocol has no acknowledgement: when there is no room, TCP senders wait; datagrams are lost.",
@@ -148,4 +154,5 @@ const src_ops src_syslog_ops = {
     .format = "syslog",
     .open = syslog_open,
     .check = syslog_check,
+    .metrics = syslog_metrics,
     SRC_SPOOLED_OPS};

@@ -184,6 +184,7 @@ static fz_status scan_last(spool *s, spl_seg *g, uint64_t *torn, fz_error *err) 
         if (b) {
             g->end = b->end;
             good = w.at;
+            spl_marks_blob(&s->marks, b);
             spl_blob_unref(b);
         } else if (!w.bad_n) more = false;
         else if (w.at < g->size) spl_damage(s, g->first, fd, w.bad_at, w.bad_n);
@@ -238,6 +239,7 @@ static fz_status settle(spool *s, found *v, size_t n, bool known, fz_error *err)
     for (size_t i = 0; i < n; i++)
         if (v[i].why) set_aside(s, &v[i]);
     take_segments(s, v, n);
+    for (size_t i = 0; i + 1 < s->n_segs; i++) spl_marks_segment(s, &s->segs[i]);
     uint64_t torn = 0;
     spl_seg *last = s->n_segs ? &s->segs[s->n_segs - 1] : NULL;
     if (last) FZ_TRY(scan_last(s, last, &torn, err));

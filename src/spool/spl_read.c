@@ -241,12 +241,15 @@ fz_status spool_last_before(spool *s, uint64_t before, spool_view *out, bool *go
     return FZ_OK;
 }
 
+uint64_t spl_records_from(const spool *s, uint64_t from) {
+    uint64_t durable = spool_durable(s);
+    if (s->n_segs && from < s->segs[0].first) from = s->segs[0].first;
+    return from < durable ? durable - from - never_given(s, from, durable) : 0;
+}
 uint64_t spool_records_from(const spool *s, uint64_t from) {
     spool *m = (spool *)(uintptr_t)s;
-    uint64_t durable = spool_durable(s), n = 0;
     pthread_mutex_lock(&m->lock);
-    if (s->n_segs && from < s->segs[0].first) from = s->segs[0].first;
-    if (from < durable) n = durable - from - never_given(s, from, durable);
+    uint64_t n = spl_records_from(s, from);
     pthread_mutex_unlock(&m->lock);
     return n;
 }

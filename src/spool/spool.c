@@ -64,6 +64,7 @@ static void spool_drop(spool *s) {
     fz_free(s->ring);
     fz_free(s->stage_block);
     fz_free(s->segs);
+    fz_free(s->marks.v);
     fz_free(s->dir);
     fz_free(s);
 }
@@ -214,6 +215,7 @@ static void number(spool *s, spl_blob *b) {
     for (size_t at = 0; at < b->bytes;) {
         spl_frame *f = (spl_frame *)(void *)(b->data + at);
         f->first = s->next;
+        spl_marks_note(&s->marks, s->next, f->arrival_ms);
         s->next += f->n;
         s->stats.records_in += f->n;
         s->stats.bytes_in += f->n_bytes;
@@ -302,13 +304,32 @@ spool_stats spool_get_stats(const spool *s) {
     spool *m = unconst(s);
     pthread_mutex_lock(&m->lock);
     spool_stats st = s->stats;
+    uint64_t durable = atomic_load(&m->durable);
+    const spl_frame *queued = s->head ? (const spl_frame *)(const void *)s->head->data : NULL;
+    st.disk_bytes = s->seg_bytes;
+    st.max_bytes = (uint64_t)s->max_bytes;
+    st.waiting = spl_records_from(s, s->trim_to);
+    st.oldest_ms = st.waiting ? spl_marks_at(&s->marks, s->trim_to) : 0;
+    st.unsynced = s->next - durable;
+    st.unsynced_ms = queued ? queued->arrival_ms : 0;
+    st.full = atomic_load(&m->full);
+    st.failing = s->failing != 0;
     pthread_mutex_unlock(&m->lock);
     return st;
+}
+
+int64_t spool_arrival_ms(const spool *s, uint64_t from) {
+    spool *m = unconst(s);
+    pthread_mutex_lock(&m->lock);
+    int64_t ms = spl_records_from(s, from) ? spl_marks_at(&s->marks, from) : 0;
+    pthread_mutex_unlock(&m->lock);
+    return ms;
 }
 
 fz_status spool_trim(spool *s, uint64_t upto, fz_error *err) {
     pthread_mutex_lock(&s->lock);
     if (upto > s->trim_to) s->trim_to = upto;
+    spl_marks_forget(&s->marks, s->trim_to);
     fz_status rc = spl_remove_below(s, s->trim_to, err);
     const spl_seg *last = s->n_segs ? &s->segs[s->n_segs - 1] : NULL;
     bool large = last && (last->size >= (uint64_t)s->segment_bytes / 4 || s->seg_bytes >= (uint64_t)s->max_bytes / 2 || s->refused_need);

@@ -55,7 +55,15 @@ void spool_unwatch(spool *s, void (*fn)(void *cx), void *cx);
 uint64_t spool_low(const spool *s);      /* the oldest record that is there */
 uint64_t spool_bytes(const spool *s);    /* on disk */
 bool spool_full(const spool *s);
-typedef struct spool_stats { uint64_t records_in, bytes_in, syncs, damaged_bytes, damaged_segments, lost_records, refused; } spool_stats;
+typedef struct spool_stats {
+    uint64_t records_in, bytes_in, syncs, damaged_bytes, damaged_segments, lost_records, refused; /* since spool_open */
+    uint64_t waiting;       /* durable records that spool_trim was not told of */
+    int64_t oldest_ms;      /* when the oldest of them came in, or a little before (spl_marks.c); 0: there is none */
+    uint64_t unsynced;      /* records that are not durable yet */
+    int64_t unsynced_ms;    /* when the oldest of those came in; 0: there is none */
+    uint64_t disk_bytes, max_bytes;
+    bool full, failing;     /* no room; the last write or sync failed */
+} spool_stats;
 spool_stats spool_get_stats(const spool *s);
 
 typedef struct spool_reader spool_reader;
@@ -78,6 +86,7 @@ void spool_view_release(spool_view *v);
 void spool_view_share(const spool_view *v); /* one more reference: each is given back by a spool_view_release of a copy of v; any thread */
 /* The frame that holds the newest durable record below `before`, cut so that this one is its last. *got false: there is none. */
 fz_status spool_last_before(spool *s, uint64_t before, spool_view *out, bool *got, fz_error *err) FZ_MUST_USE;
+int64_t spool_arrival_ms(const spool *s, uint64_t from); /* when the oldest durable record from there on came in; 0: there is none */
 uint64_t spool_records_from(const spool *s, uint64_t from); /* durable ones; numbers that no record ever had are not counted */
 /* Removes segments whose records are all below `upto`. */
 fz_status spool_trim(spool *s, uint64_t upto, fz_error *err) FZ_MUST_USE;

@@ -60,6 +60,9 @@ typedef struct spl_seg {
     uint64_t damage_to;                     /* damage was counted up to this byte */
 } spl_seg;
 
+typedef struct spl_mark { uint64_t first; int64_t arrival_ms; } spl_mark;
+typedef struct spl_marks { spl_mark *v; uint32_t n, cap; int64_t step_ms; } spl_marks;
+
 typedef struct spl_watcher { void (*fn)(void *cx); void *cx; } spl_watcher;
 
 struct spool {
@@ -88,6 +91,7 @@ struct spool {
     uint8_t *stage, *stage_block;        /* the thread's: a run as it goes to the file, aligned to SPL_PAGE; and its heap block */
     size_t stage_cap;
     uint64_t seg_bytes, trim_to, lost_to;
+    spl_marks marks;                     /* when records came in */
     /* trouble */
     int failing;                         /* errno of the last try; 0: none */
     uint64_t refused_need;               /* bytes that an append wanted and did not get; 0: none */
@@ -124,6 +128,16 @@ typedef struct spl_walk {
 } spl_walk;
 /* Intact frames from `at` on, as a blob of up to SPL_BLOCK bytes (more for one large frame); NULL: bytes that are damaged (bad_n), or the end (bad_n is 0). */
 spl_blob *spl_walk_next(spl_walk *w);
+
+/* ---- spl_marks.c; lock held, or nobody else is there yet ---- */
+void spl_marks_note(spl_marks *m, uint64_t first, int64_t arrival_ms);
+void spl_marks_blob(spl_marks *m, const spl_blob *b);
+void spl_marks_segment(spool *s, const spl_seg *g);
+int64_t spl_marks_at(const spl_marks *m, uint64_t at); /* 0: unknown */
+void spl_marks_forget(spl_marks *m, uint64_t below);
+
+/* ---- spl_read.c ---- */
+uint64_t spl_records_from(const spool *s, uint64_t from); /* lock held; spool_records_from */
 
 /* ---- spl_open.c ---- */
 fz_status spl_recover(spool *s, fz_error *err) FZ_MUST_USE;

@@ -23,10 +23,13 @@ INSERT INTO c.d.t SELECT a, CAST(b AS INT) FROM s WHERE a > 0;
     subprocess.run([BIN, "run", f"{d}/job.sql"], check=True, capture_output=True)
     text = open(f"{d}/metrics.prom").read()
     values = dict(re.findall(r"^(frazil_\w+) (\d+)$", text, re.M))
-    names = re.findall(r"`(frazil_\w+)`", subprocess.run([BIN, "options", "metrics"], check=True, capture_output=True, text=True).stdout)
+    table = subprocess.run([BIN, "options", "metrics"], check=True, capture_output=True, text=True).stdout
+    names = [m[0] for m in re.findall(r"^\| `(\w+)` \| \w+ \| \w+ \| ([\w,]*) \|", table, re.M) if not m[1]]
     assert names and sorted(names) == sorted(values), set(names) ^ set(values)
     for n in names:
         assert f"# HELP {n} " in text and re.search(rf"^# TYPE {n} (counter|gauge)$", text, re.M), n
+    states = {m[0]: int(m[1]) for m in re.findall(r'^frazil_delivery_records{delivery="c.d.t",state="(\w+)"} (\d+)$', text, re.M)}
+    assert states == {"in": 5, "delivered": 2, "filtered": 1, "rejected": 1, "unparseable": 1, "diverted": 0, "by_other": 0, "buffered": 0}, states
     want = {"frazil_source_records_total": 5, "frazil_sink_rows_added_total": 2, "frazil_exec_rows_filtered_total": 1, "frazil_rows_rejected_total": 1,
             "frazil_decode_unparseable_total": 1, "frazil_dead_letters_total": 1, "frazil_commits_total": 1, "frazil_commit_unknown_total": 0}
     got = {k: int(values[k]) for k in want}

@@ -97,7 +97,7 @@ def balanced(v):
             m = re.fullmatch(r'delivery="(.*)",state="(.*)"', labels)
             fates[m[1]][m[2]] = n
     for d, f in fates.items():
-        require(f["in"] == f["delivered"] + f["filtered"] + f["rejected"] + f["unparseable"] + f["buffered"], f"{d}: {f}")
+        require(f["in"] == f["delivered"] + f["filtered"] + f["rejected"] + f["unparseable"] + f["diverted"] + f["by_other"] + f["buffered"], f"{d}: {f}")
     return fates
 
 
