@@ -54,15 +54,19 @@ static uint32_t merge_positions(try_state *t, const job_lineage *l, job_position
     const job_prepared *p = t->p;
     job_position *v = FZ_ANEWN(t->arena, job_position, l->marks.n_positions + p->n_ranges + 1);
     uint32_t n = 0;
+    int64_t now = fz_now_ms();
     if (l->found || l->unproven)
-        for (uint32_t i = 0; i < l->marks.n_positions; i++) v[n++] = l->marks.positions[i];
+        for (uint32_t i = 0; i < l->marks.n_positions; i++) {
+            v[n] = l->marks.positions[i];
+            job_mark_gone(t->j, t->s, &v[n++], now);
+        }
     for (uint32_t i = 0; i < p->n_ranges; i++) {
         job_position *old = job_position_find(v, n, &p->after[i].key);
         if (old) *old = p->after[i];
         else v[n++] = p->after[i];
     }
     *out = v;
-    return n;
+    return job_positions_retire(v, n, now);
 }
 
 static fz_status check_table(const try_state *t, const cat_table *now, fz_error *err) {

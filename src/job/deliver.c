@@ -36,6 +36,7 @@ void job_delivery_close(job_sink *s) {
     job_courier_end(s->courier);
     dlv_close(s->delivery);
     fio_unref(s->state_io);
+    fz_arena_free(s->carried_arena);
 }
 
 /* ---- positions ---- */
@@ -56,17 +57,29 @@ static char *ranges_text(fz_arena *a, const job_prepared *p) {
     return copy;
 }
 
-static const char *state_text(const job *j, const job_sink *s, fz_arena *a) {
-    uint32_t n = 0;
+static bool is_among(const job_position *v, uint32_t n, const job_split_key *key) { return job_position_find(v, n, key) != NULL; }
+
+/* Where every split stands, and what the delivery has of splits that this run did not find. */
+static const char *state_text(const job *j, job_sink *s, fz_arena *a) {
+    uint32_t n = 0, own;
+    int64_t now = fz_now_ms();
     for (uint32_t k = 0; k < j->n_sources; k++) n += s->splits[k] ? s->n_splits[k] : 0;
-    job_position *v = FZ_ANEWN(a, job_position, n + 1);
+    job_position *v = FZ_ANEWN(a, job_position, n + s->n_carried + 1);
     n = 0;
     for (uint32_t k = 0; k < j->n_sources; k++)
         for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
-            const job_split_state *st = &s->splits[k][i];
-            v[n++] = (job_position){st->key, st->next, st->has_last, st->last_offset, st->last_timestamp, st->last_hash};
+            job_split_state *st = &s->splits[k][i];
+            v[n] = (job_position){st->key, st->next, st->has_last, st->last_offset, st->last_timestamp, st->last_hash, st->gone_ms};
+            job_mark_gone(j, s, &v[n], now);
+            st->gone_ms = v[n++].gone_ms;
         }
-    return job_mirror_encode(a, &(job_mirror){0, 0, n, v});
+    own = n;
+    for (uint32_t i = 0; i < s->n_carried; i++) {
+        if (is_among(v, own, &s->carried[i].key)) continue;
+        job_mark_gone(j, s, &s->carried[i], now);
+        v[n++] = s->carried[i];
+    }
+    return job_mirror_encode(a, &(job_mirror){0, 0, job_positions_retire(v, n, now), v});
 }
 
 void job_delivery_describe(job *j, job_prepared *p) {
@@ -137,6 +150,18 @@ static fz_status add_intent(job_sink *s, fz_arena *a, const char *ranges, job_ma
     return readable ? FZ_OK : unreadable_intent(s, err);
 }
 
+static void carry(job_sink *s, const job_marks *m) {
+    fz_arena_free(s->carried_arena);
+    s->carried_arena = fz_arena_new();
+    s->n_carried = m->n_positions;
+    s->carried = FZ_ANEWN(s->carried_arena, job_position, m->n_positions + 1);
+    for (uint32_t i = 0; i < m->n_positions; i++) {
+        s->carried[i] = m->positions[i];
+        s->carried[i].key.source = fz_arena_strdup(s->carried_arena, m->positions[i].key.source);
+        s->carried[i].key.topic = fz_arena_strdup(s->carried_arena, m->positions[i].key.topic);
+    }
+}
+
 fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, const char **intent, fz_error *err) {
     const char *state, *ignored;
     (void)j;
@@ -147,6 +172,7 @@ fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, co
     if (*state) FZ_TRY(job_mirror_decode(a, state, &m, err));
     l->found = true;
     l->marks = (job_marks){.pipeline = j->spec->name, .commit_id = "", .n_positions = m.n, .positions = m.positions};
+    carry(s, &l->marks);
     return **intent ? add_intent(s, a, *intent, &l->marks, err) : FZ_OK;
 }
 

@@ -76,7 +76,7 @@ static void take_ranges(job *j, job_prepared *p) {
             if (st->next == st->from && !st->claim) continue;
             uint32_t n = p->n_ranges++;
             p->ranges[n] = (job_range){st->key, st->from, st->next, st->read, st->added, st->filtered, st->rejected, st->unparseable, s->paths_of[k]};
-            p->after[n] = (job_position){st->key, st->next, st->has_last, st->last_offset, st->last_timestamp, st->last_hash};
+            p->after[n] = (job_position){st->key, st->next, st->has_last, st->last_offset, st->last_timestamp, st->last_hash, 0};
             p->known[n] = st->known;
             p->remembered[n] = st->remembered;
             st->from = st->next;
@@ -522,7 +522,11 @@ static bool any_claim(const job *j) { /* workers run, but leave claims alone */
     return any;
 }
 
-static void discover(job *j) {
+#define DISCOVERY_NS 50000000ll
+#define DISCOVERY_TROUBLE_NS 10000000000ll
+/* When to look again: sources know their own intervals; a trouble is not asked about all the time. */
+static int64_t discover(job *j) {
+    int64_t next = DISCOVERY_NS;
     for (uint32_t i = 0; i < j->n_sources; i++) {
         job_source *src = j->sources[i];
         if (!src->replayable || src->bounded) continue;
@@ -535,8 +539,11 @@ static void discover(job *j) {
             job_unpark(j);
             if (rc != FZ_OK && rc != FZ_RETRY && rc != FZ_UNKNOWN) job_fail(j, &err);
         }
-        if (rc != FZ_OK) fz_log_error(FZ_LOG_WARN, "source.discovery", &err);
+        if (rc == FZ_OK) continue;
+        next = DISCOVERY_TROUBLE_NS;
+        fz_log_error(FZ_LOG_WARN, "source.discovery", &err);
     }
+    return fz_mono_ns() + next;
 }
 
 /* Records vanished below the reader while it ran: with frazil.lost-offsets = earliest every sink goes on at the log's start. */
@@ -558,7 +565,7 @@ static bool recover_lost_offsets(job *j) {
 static void loop(job *j) {
     const conf *c = j->spec->settings;
     int64_t interval = conf_get_i64(c, "execution.checkpointing.interval") * 1000000, pause = conf_get_i64(c, "execution.checkpointing.min-pause") * 1000000;
-    int64_t due = any_claim(j) ? 0 : fz_mono_ns() + interval, discovery = fz_mono_ns();
+    int64_t due = any_claim(j) ? 0 : fz_mono_ns() + interval, discovery = fz_mono_ns() + DISCOVERY_NS;
     for (;;) {
         tend_sinks(j);
         job_gauges(j);
@@ -577,10 +584,7 @@ static void loop(job *j) {
             due = began + interval;
             if (due < fz_mono_ns() + pause) due = fz_mono_ns() + pause;
         }
-        if (now - discovery > 10000000000) {
-            discovery = now;
-            discover(j);
-        }
+        if (now >= discovery) discovery = discover(j);
         fz_sleep_ms(10);
     }
     if (job_stop_requested() < 2) last_checkpoint(j);

@@ -5,6 +5,7 @@
  *   worker.c   workers: poll, decode, execute, route
  *   writers.c  writer shards: queues and threads around sink_shard
  *   commit.c   the position-checked commit (rules 2 to 4)
+ *   retire.c   positions of logs that are gone
  *   records.c  checkpoint records
  *   drain.c    the end of a job that takes in nothing more
  *   deliver.c  deliveries as sinks: opening, positions, intents
@@ -52,6 +53,7 @@ typedef struct job_split_state {
     bool has_last;           /* the last record below next */
     int64_t last_offset, last_timestamp;
     uint64_t last_hash;
+    int64_t gone_ms;         /* as in job_position; deliveries */
 } job_split_state;
 
 typedef struct job_path {    /* one INSERT */
@@ -96,6 +98,9 @@ struct job_sink {
     dlv_delivery *delivery;  /* in place of table and files; with */
     job_courier *courier;
     fio *state_io;
+    uint32_t n_carried;      /* positions that it has of splits that this run did not find */
+    job_position *carried;
+    fz_arena *carried_arena;
     bool replaying;          /* an intent is being made good */
     uint64_t lots;           /* cut so far: several can belong to one checkpoint */
     job_sink_status status;
@@ -236,6 +241,9 @@ void job_delivery_describe(job *j, job_prepared *p);
 fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, const char **intent, fz_error *err) FZ_MUST_USE;
 fz_status job_delivery_limits(job *j, job_sink *s, const char *intent, fz_error *err) FZ_MUST_USE;
 bool job_delivery_replayed(const job *j, const job_sink *s); /* every split stands at its limit */
+
+/* retire.c */
+void job_mark_gone(const job *j, const job_sink *s, job_position *p, int64_t now_ms); /* p is one that s has: is its log there? */
 
 /* courier.c; push: workers; the rest: control thread */
 job_courier *job_courier_start(job *j, job_sink *s);

@@ -17,6 +17,24 @@ job_position *job_position_find(const job_position *v, uint32_t n, const job_spl
 }
 const char *job_split_text(fz_arena *a, const job_split_key *key) { return fz_arena_printf(a, "%s/%d", key->topic, key->partition); }
 
+static int by_time(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+uint32_t job_positions_retire(job_position *v, uint32_t n, int64_t now_ms) {
+    uint32_t n_gone = 0, kept = 0;
+    int64_t *gone = fz_calloc(n + 1, sizeof *gone), before = 0; /* what went before that is retired */
+    for (uint32_t i = 0; i < n; i++)
+        if (v[i].gone_ms) gone[n_gone++] = v[i].gone_ms;
+    qsort(gone, n_gone, sizeof *gone, by_time);
+    if (n_gone > JOB_GONE_KEPT) before = gone[n_gone - JOB_GONE_KEPT];
+    if (before > now_ms - JOB_GONE_MS) before = now_ms - JOB_GONE_MS;
+    fz_free(gone);
+    for (uint32_t i = 0; i < n; i++)
+        if (!v[i].gone_ms || n_gone <= JOB_GONE_KEPT || v[i].gone_ms >= before) v[kept++] = v[i];
+    return kept;
+}
+
 /* ---- encoding: both maps are "source -> topic -> rows" ---- */
 typedef void (*put_row)(fz_buf *b, const void *row);
 
@@ -50,7 +68,8 @@ static void encode_rows(fz_buf *b, const void *rows, size_t size, uint32_t n, pu
 static void put_position(fz_buf *b, const void *row) {
     const job_position *p = row;
     fz_buf_printf(b, "[%d,%" PRId64, p->key.partition, p->next);
-    if (p->has_last) fz_buf_printf(b, ",%" PRId64 ",%" PRId64 ",\"%016" PRIx64 "\"", p->last_offset, p->last_timestamp, p->last_hash);
+    if (p->gone_ms) fz_buf_printf(b, ",null,%" PRId64, p->gone_ms);
+    else if (p->has_last) fz_buf_printf(b, ",%" PRId64 ",%" PRId64 ",\"%016" PRIx64 "\"", p->last_offset, p->last_timestamp, p->last_hash);
     fz_buf_putc(b, ']');
 }
 static void put_range(fz_buf *b, const void *row) {
@@ -130,7 +149,7 @@ static fz_status take_position(void *cx, fz_arena *a, const job_split_key *key, 
         p.last_offset = json_integer_value(off);
         p.last_timestamp = json_integer_value(ts);
         p.last_hash = strtoull(json_string_value(hash), NULL, 16);
-    }
+    } else if (json_is_integer(ts)) p.gone_ms = json_integer_value(ts);
     t->p[t->n++] = p;
     return FZ_OK;
 }

@@ -7,7 +7,8 @@
  *   frazil.checkpoint   number of the checkpoint in its run, for people
  *   frazil.positions    {"v":1,"s":{SOURCE:{TOPIC:[[PARTITION,NEXT,LAST_OFFSET,LAST_TIMESTAMP,"LAST_HASH"],...]}}}
  *                       the next offset of *every* split of the sink, touched or not; offset, timestamp (ms) and hash of the last record
- *                       before it (null when there is none)
+ *                       before it (absent when there is none). [PARTITION,NEXT,null,SINCE]: a log that is gone since then (ms); it
+ *                       may come back (retire.c)
  *   frazil.ranges       {"v":1,"s":{SOURCE:{TOPIC:[[PARTITION,FROM,TO,READ,ADDED,FILTERED,REJECTED,UNPARSEABLE,PATHS],...]}}}
  *                       [FROM,TO) is what this commit carries of the split. PATHS is the number of INSERTs that read the split into this
  *                       table; READ * PATHS = ADDED + FILTERED + REJECTED + UNPARSEABLE
@@ -38,6 +39,7 @@ typedef struct job_position {
     bool has_last;
     int64_t last_offset, last_timestamp;
     uint64_t last_hash;
+    int64_t gone_ms;         /* since when there is nothing of the log any more; 0: it is there */
 } job_position;
 typedef struct job_range {
     job_split_key key;
@@ -66,6 +68,10 @@ fz_status job_marks_decode(fz_arena *a, const fz_pair *summary, size_t n, job_ma
 size_t job_marks_encode(fz_arena *a, const job_marks *m, fz_pair *out);
 fz_status job_mirror_decode(fz_arena *a, const char *text, job_mirror *out, fz_error *err) FZ_MUST_USE;
 const char *job_mirror_encode(fz_arena *a, const job_mirror *m);
+/* Of the positions of logs that are gone no more than JOB_GONE_KEPT are kept; those that are gone for longest go first, but none that went less than JOB_GONE_MS ago. */
+#define JOB_GONE_KEPT 100
+#define JOB_GONE_MS 86400000
+uint32_t job_positions_retire(job_position *v, uint32_t n, int64_t now_ms);
 /* "syslog/3" for messages. */
 const char *job_split_text(fz_arena *a, const job_split_key *key);
 #endif

@@ -76,6 +76,7 @@ static fz_status check_last(const job_source *src, uint32_t split, const job_sin
     if (!p->has_last) return FZ_OK;
     src_probe probe;
     FZ_TRY(src_probe_before(src->source, split, p->next, &probe, err));
+    if (probe.result == SRC_PROBE_SAME) return FZ_OK;
     /* A record between the last one and the position: when that log was read there was none. */
     if (probe.result == SRC_PROBE_OK && probe.offset >= p->last_offset) {
         if (probe.offset == p->last_offset && probe.timestamp_ms == p->last_timestamp && probe.hash == p->last_hash) return FZ_OK;

@@ -4,7 +4,8 @@
  *
  * Invariants
  *  1. A split's state is what the commits so far have proved: nothing, or [begin, next). A range must start at next; the commit's own
- *     list of positions must then say next for every split that is known, and may not leave one out.
+ *     list of positions must then say next for every split that is known, and may not leave one out, but one that was marked as gone
+ *     before: should that come back, it is a new split.
  *  2. Only a commit that says so (frazil.chain = new) may start elsewhere; the audit tells where.
  */
 #include "ops/ops_int.h"
@@ -41,6 +42,12 @@ static audit_split *new_split(audit_chain *c, const job_split_key *key, int64_t 
     return &c->splits[i];
 }
 
+/* A split that was retired begins anew. */
+static void come_back(audit_split *s, int64_t at) {
+    if (s->retired) s->begin = s->next = at;
+    s->retired = s->gone = false;
+}
+
 static int by_key_and_start(const void *p, const void *q) {
     const job_range *a = p, *b = q;
     int c = job_split_key_cmp(&a->key, &b->key);
@@ -52,6 +59,7 @@ static void check_range(audit *x, audit_chain *c, const audit_step *p, const job
     const char *name = job_split_text(x->a, &r->key);
     audit_split *s = split_of(c, &r->key);
     if (r->to < r->from) audit_fail(x, "audit.range", "snapshot %lld, split %s: the range [%lld, %lld) runs backwards", id, name, (long long)r->from, (long long)r->to);
+    if (s) come_back(s, r->from);
     if (!s) s = new_split(c, &r->key, r->from);
     else if (s->next != r->from && p->marks.new_chain)
         audit_warn(x, "audit.new-chain", "snapshot %lld, split %s: the chain was begun anew at %lld on purpose; it had reached %lld", id, name, (long long)r->from, (long long)s->next);
@@ -81,7 +89,11 @@ static void check_positions(audit *x, audit_chain *c, const audit_step *p) {
     for (uint32_t i = 0; i < p->marks.n_positions; i++) {
         const job_position *pos = &p->marks.positions[i];
         audit_split *s = split_of(c, &pos->key);
-        if (!s) new_split(c, &pos->key, pos->next);
+        if (s) {
+            come_back(s, pos->next);
+            s->gone = pos->gone_ms != 0;
+        }
+        if (!s) new_split(c, &pos->key, pos->next)->gone = pos->gone_ms != 0;
         else if (s->next != pos->next && p->marks.new_chain) {
             audit_warn(x, "audit.new-chain", "snapshot %lld, split %s: the position was moved on purpose from %lld to %lld", id, job_split_text(x->a, &pos->key), (long long)s->next,
                        (long long)pos->next);
@@ -91,9 +103,12 @@ static void check_positions(audit *x, audit_chain *c, const audit_step *p) {
                        (long long)pos->next);
     }
     if (p->marks.n_positions == c->n_splits) return; /* keys are distinct, so none is missing */
-    for (uint32_t i = 0; i < c->n_splits && !p->marks.new_chain; i++)
-        if (!job_position_find(p->marks.positions, p->marks.n_positions, &c->splits[i].key))
-            audit_fail(x, "audit.position", "snapshot %lld has no position for split %s, which is known to its ancestors", id, job_split_text(x->a, &c->splits[i].key));
+    for (uint32_t i = 0; i < c->n_splits && !p->marks.new_chain; i++) {
+        audit_split *s = &c->splits[i];
+        if (s->retired || job_position_find(p->marks.positions, p->marks.n_positions, &s->key)) continue;
+        s->retired = s->gone;
+        if (!s->gone) audit_fail(x, "audit.position", "snapshot %lld has no position for split %s, which is known to its ancestors", id, job_split_text(x->a, &s->key));
+    }
 }
 
 static void check_commit(audit *x, const audit_step *p) {

@@ -22,6 +22,8 @@ typedef struct audit_split {
     int64_t begin, next;           /* [begin, next) is what the chain covers */
     uint64_t read, added, filtered, rejected, unparseable;
     uint32_t commits;
+    bool gone;                     /* its log was gone when it was named last: it may be left out from there on */
+    bool retired;                  /* it is left out */
 } audit_split;
 typedef struct audit_chain {
     const char *pipeline;

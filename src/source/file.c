@@ -24,19 +24,15 @@
 #include <unistd.h>
 
 #define BLOCK (1u << 20)
-#define STREAM_BLOCK (256u << 10)
 
 typedef struct file_state { /* of a split */
     bool assigned;
     int64_t pos;
     int fd;              /* -1: not open */
-    bool streamed;       /* packed or standard input: read through `stream`, with what follows */
+    bool streamed;       /* packed or standard input: read through `text` */
     file_packing packing;
-    file_stream *stream; /* NULL: not open */
+    file_text text;
     bool ended;          /* all of it has been handed out */
-    uint8_t *held;       /* of its text, from pos + skipped on, not handed out yet */
-    size_t n_held, cap_held;
-    int64_t skipped;     /* bytes of a line that is too large, from pos on; 0: none */
 } file_state;
 typedef struct file_source {
     src_source base;
@@ -52,7 +48,7 @@ typedef struct paths { char **v; uint32_t n, cap; } paths;
 const fz_option file_options[] = {
     {.name = "path", .type = FZ_OPT_STRING, .doc = "File or directory: an absolute path or a file: URI. A directory is read with all below it, in the order of names; files and directories that begin with '.' or '_' are skipped. Files packed by gzip or zstd (by their names or their first bytes) are unpacked. '-' (or file:///dev/stdin) is standard input, to its end. Required."},
     {.name = "format", .type = FZ_OPT_STRING, .doc = "Format of a line. Required."},
-    {.name = "source.monitor-interval", .type = FZ_OPT_DURATION, .doc = "Makes the table one without end: files are looked for at this interval, and followed while they grow, through rotation by renaming and by copying and truncating; positions are kept in the tables that are written. 'path' may hold *, ? and [] then. Let it cover the names that rotation gives: a file is known by its name without digits and by its first line (256 bytes of it at most), and files of which both are the same are not told apart. Packed files are passed over. Default: files are read once, as they are when the job starts."},
+    {.name = "source.monitor-interval", .type = FZ_OPT_DURATION, .doc = "Makes the table one without end: files are looked for at this interval, and followed while they grow, through rotation by renaming and by copying and truncating; positions are kept in the tables that are written. 'path' may hold *, ? and [] then. Let it cover the names that rotation gives, those of packed files too: a file is known by its name without digits and without .gz or .zst, and by its first line (256 bytes of it at most), and files of which both are the same are not told apart. Rotated files that were packed by gzip or zstd (logrotate's compress, with or without delaycompress, copytruncate, dateext or olddir below 'path') are the logs that they were: what was not read before they were packed is read from them. Each is unpacked once at each start. Of logs whose files are gone the positions of the last 100, and of all that went within a day, are kept: a file that comes back later than that is read as a new one. Default: files are read once, as they are when the job starts."},
     {.name = "source.path.regex-pattern", .type = FZ_OPT_STRING, .state = FZ_OPT_REFUSED, .doc = "Pattern of paths to read.", .why = "name a directory that holds only the files to read"},
     {.name = "source.report-statistics", .type = FZ_OPT_STRING, .state = FZ_OPT_NO_MEANING, .doc = "Statistics for Flink's planner.", .why = "there is no cost-based planner"},
     {.name = "scan.parallelism", .type = FZ_OPT_INT, .state = FZ_OPT_NO_MEANING, .doc = "Number of readers.", .why = "files are dealt to all workers"},
@@ -163,20 +159,11 @@ static fz_status add_stdin(file_source *s, fz_error *err) {
     return FZ_OK;
 }
 
-static void leave_stream(file_state *st) {
-    file_stream_free(st->stream);
-    fz_free(st->held);
-    st->stream = NULL;
-    st->held = NULL;
-    st->n_held = st->cap_held = 0;
-    st->skipped = 0;
-}
-
 static void file_close(src_source *base) {
     file_source *s = (file_source *)base;
     for (uint32_t i = 0; s->state && i < base->n_splits; i++) {
         if (s->state[i].fd >= 0) close(s->state[i].fd);
-        leave_stream(&s->state[i]);
+        file_text_close(&s->state[i].text);
     }
     fz_free(s->state);
     if (s->has_stdin) atomic_store(&stdin_taken, false);
@@ -216,7 +203,7 @@ static fz_status file_open(const fz_pair *opts, size_t n, const src_context *cx,
 static fz_status assign_stream(const src_split *x, file_state *st, int64_t from, fz_error *err) {
     if (from != st->pos) {
         if (from != 0 || st->packing == FILE_BY_MAGIC) return fz_fail(err, FZ_FATAL, "file.position", "'%s' cannot be read from byte %lld of its text on", x->name, (long long)from);
-        leave_stream(st);
+        file_text_close(&st->text);
         st->pos = 0;
         st->ended = false;
     }
@@ -331,69 +318,17 @@ static fz_status open_stream(const src_split *x, file_state *st, fz_error *err) 
     bool input = st->packing == FILE_BY_MAGIC;
     int fd = input ? STDIN_FILENO : open(x->name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return file_io_error(err, "open", x->name);
-    st->stream = file_stream_new(x->name, fd, st->packing, input ? INT64_MAX : x->stop);
+    st->text.stream = file_stream_new(x->name, fd, st->packing, input ? INT64_MAX : x->stop);
     return FZ_OK;
-}
-
-static void drop_held(file_state *st, size_t n) {
-    memmove(st->held, st->held + n, st->n_held - n);
-    st->n_held -= n;
-}
-
-/* The rest of a line that is too large: one oversized record when its end is in sight. */
-static void skip_held(file_state *st, fz_chunk *c, bool end) {
-    uint32_t cap = 0;
-    const uint8_t *q = st->n_held ? memchr(st->held, '\n', st->n_held) : NULL;
-    size_t n = q ? (size_t)(q - st->held) + 1 : st->n_held;
-    drop_held(st, n);
-    st->skipped += (int64_t)n;
-    if (!q && !end) return;
-    file_add_record(c, &cap, c->from)->oversized = true;
-    c->to = c->from + st->skipped;
-    st->skipped = 0;
-}
-
-/* Hands the whole lines of what is held out; the chunk gets the bytes, a copy of the rest is held. */
-static void take_lines(file_state *st, file_chunk *f, bool end, uint32_t max) {
-    fz_chunk *c = &f->chunk;
-    if (st->skipped) skip_held(st, c, end);
-    else if (st->n_held) {
-        file_split_lines(c, st->held, st->n_held, end, max);
-        size_t used = (size_t)(c->to - c->from), rest = st->n_held - used;
-        if (c->n) {
-            f->bytes = st->held;
-            st->held = rest ? fz_malloc(rest) : NULL;
-            if (rest) memcpy(st->held, f->bytes + used, rest);
-            st->n_held = st->cap_held = rest;
-        } else if (rest > (size_t)max + 2) { /* no line end in more than a line may have with CR LF */
-            st->skipped = (int64_t)rest;
-            st->n_held = 0;
-        }
-    }
 }
 
 /* A chunk without records: nothing has come in time, or the stream is over (st->ended). */
 static fz_status read_stream(file_source *s, uint32_t split, int64_t timeout_ms, file_chunk *f, fz_error *err) {
     file_state *st = &s->state[split];
     f->chunk = (fz_chunk){.split = split, .from = st->pos, .to = st->pos, .release = file_chunk_release};
-    if (!st->stream) FZ_TRY(open_stream(s->base.splits[split], st, err));
-    for (bool end = false, idle = false;;) {
-        if (st->n_held >= STREAM_BLOCK || st->skipped || end || idle) take_lines(st, f, end, s->base.cx.max_record_size);
-        st->ended = end && !st->n_held && !st->skipped;
-        if (f->chunk.n || idle || end) return FZ_OK;
-        if (st->cap_held - st->n_held < STREAM_BLOCK / 4) {
-            st->cap_held = (st->cap_held < STREAM_BLOCK ? STREAM_BLOCK : st->cap_held) + st->cap_held / 2 + STREAM_BLOCK / 4;
-            st->held = fz_realloc(st->held, st->cap_held);
-        }
-        if (st->packing == FILE_BY_MAGIC && atomic_load(&s->draining)) { /* what has been read so far is all */
-            end = true;
-            continue;
-        }
-        size_t got;
-        FZ_TRY(file_stream_read(st->stream, st->held + st->n_held, st->cap_held - st->n_held, st->n_held ? 0 : timeout_ms, &got, &end, err));
-        st->n_held += got;
-        idle = !got && !end;
-    }
+    if (!st->text.stream) FZ_TRY(open_stream(s->base.splits[split], st, err));
+    bool over = st->packing == FILE_BY_MAGIC && atomic_load(&s->draining); /* what has been read so far is all */
+    return file_text_lines(&st->text, f, over ? FILE_TEXT_REST : FILE_TEXT_READ, timeout_ms, s->base.cx.max_record_size, &st->ended, err);
 }
 
 static void file_drain(src_source *base) { atomic_store(&((file_source *)base)->draining, true); }
@@ -415,12 +350,12 @@ static fz_status file_poll(src_source *base, uint32_t reader, int64_t timeout_ms
         if (rc != FZ_OK || !f->chunk.n) {
             bool over = rc == FZ_OK && st->ended;
             file_chunk_release(&f->chunk);
-            if (over) leave_stream(st);
+            if (over) file_text_close(&st->text);
             if (over) continue;
             return rc;
         }
         st->pos = f->chunk.to;
-        if (st->streamed && st->ended) leave_stream(st);
+        if (st->streamed && st->ended) file_text_close(&st->text);
         if (!st->streamed && st->pos >= base->splits[i]->stop) {
             close(st->fd);
             st->fd = -1;

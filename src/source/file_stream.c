@@ -23,6 +23,7 @@ struct file_stream {
     int fd;
     file_packing packing;
     int64_t left;      /* of the input */
+    int64_t offset;    /* where the next input lies; -1: what is no file is read on */
     int64_t made;      /* bytes of text */
     bool eof, inside;  /* of the input; of a member */
     uint64_t members;  /* that are over */
@@ -45,6 +46,7 @@ file_stream *file_stream_new(const char *name, int fd, file_packing packing, int
     f->fd = fd;
     f->packing = packing;
     f->left = limit;
+    f->offset = fd != STDIN_FILENO && lseek(fd, 0, SEEK_CUR) >= 0 ? 0 : -1;
     return f;
 }
 
@@ -74,12 +76,13 @@ static fz_status fill(file_stream *f, int64_t timeout_ms, fz_error *err) {
     }
     struct pollfd p = {.fd = f->fd, .events = POLLIN};
     int ready = poll(&p, 1, timeout_ms < 0 ? 0 : timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
-    ssize_t r = ready > 0 ? read(f->fd, f->in + f->n, room) : ready;
+    ssize_t r = ready <= 0 ? ready : f->offset >= 0 ? pread(f->fd, f->in + f->n, room, f->offset) : read(f->fd, f->in + f->n, room);
     if (ready == 0 || (r < 0 && (errno == EINTR || errno == EAGAIN))) return FZ_OK;
     if (r < 0) return fz_fail(err, errno == EIO || errno == ENOMEM ? FZ_RETRY : FZ_FATAL, "file.io", "cannot read '%s': %s", f->name, strerror(errno));
     f->eof = r == 0;
     f->n += (size_t)r;
     f->left -= r;
+    if (f->offset >= 0) f->offset += r;
     return FZ_OK;
 }
 

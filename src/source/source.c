@@ -260,6 +260,7 @@ void src_metrics(src_source *s, src_metric_fn fn, void *cx) {
 }
 int64_t src_arrival(src_source *s, uint32_t split, int64_t at) { return s->ops->arrival ? s->ops->arrival(s, split, at) : 0; }
 uint64_t src_lag(src_source *s) { return s->ops->lag ? s->ops->lag(s) : 0; }
+bool src_gone(const src_source *s, const char *topic) { return s->ops->gone && s->ops->gone(s, topic); }
 
 /* Lengths go in first, so that ("ab", "c") and ("a", "bc") differ, and a null differs from an empty value. */
 uint64_t src_record_hash(const fz_record *r) {

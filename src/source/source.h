@@ -43,7 +43,7 @@ typedef struct src_context {
     uint32_t n_fields;
 } src_context;
 
-typedef enum { SRC_PROBE_OK, SRC_PROBE_GONE /* retention took it */, SRC_PROBE_BEYOND /* past the end */ } src_probe_result;
+typedef enum { SRC_PROBE_OK, SRC_PROBE_GONE /* retention took it */, SRC_PROBE_BEYOND /* past the end */, SRC_PROBE_SAME /* not looked at: the source knows otherwise that it is the same log */ } src_probe_result;
 typedef struct src_probe { src_probe_result result; int64_t offset, timestamp_ms; uint64_t hash; } src_probe;
 
 /* Checks the options of a connector as src_open does, and reaches for nothing outside the process. USER. */
@@ -88,6 +88,8 @@ typedef void (*src_metric_fn)(void *cx, fz_metric m, const char *label, uint64_t
 void src_metrics(src_source *s, src_metric_fn fn, void *cx);
 /* When the oldest record from position `at` on (-1: from where reading stands) came in; 0: there is none, or the connector does not know. Any thread, while the source is open. */
 int64_t src_arrival(src_source *s, uint32_t split, int64_t at);
+/* Is there nothing (any more) that could be read of the log that was called `topic`? Only a source that knows all there is says so; logs of others may come back. */
+bool src_gone(const src_source *s, const char *topic);
 uint64_t src_record_hash(const fz_record *r); /* hash of key and value with their lengths: what a position carries */
 
 /* Connector tables, for docs and completeness tests; each row is one connector's name and its fz_option table. */

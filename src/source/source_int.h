@@ -48,6 +48,7 @@ struct src_ops {
     uint64_t (*lag)(src_source *s);                                                                /* NULL: 0 */
     void (*metrics)(src_source *s, src_metric_fn fn, void *cx);                                    /* NULL: none of its own */
     int64_t (*arrival)(src_source *s, uint32_t split, int64_t at);                                 /* NULL: 0 */
+    bool (*gone)(const src_source *s, const char *topic);                                          /* NULL: never */
 };
 
 /* Fills the shared part: copies cx and its strings. */

@@ -1,49 +1,37 @@
 /* The connector 'filesystem' with 'source.monitor-interval': files that are followed while they grow.
  *
- * Each log is a split; a position is the offset of the next line. What a log is called in the tables that are written (the split's topic) is its stem and its fingerprint: the stem is the
- * base name without groups of digits and what stands before them (app.log, app.log.1, app.log-20261129 and app-2026-11-29.log all have the stem "app.log"), the fingerprint is a hash of its first
- * line, of 256 bytes of it at most. Both survive renaming and copying, which device and inode numbers do not, and neither changes while a log grows: it is known from its first whole line on.
- * So a log that was renamed is the log that it was, and so is the copy that "copytruncate" makes; what is written after that has another first line and is another log.
+ * Each log is a split; a position is the offset of the next line in its text. What a log is called in the tables that are written (the split's topic) is its stem and its fingerprint: the stem is
+ * the base name without groups of digits, what stands before them, and the ending of a packed file (app.log, app.log.1, app.log-20261129.gz and app-2026-11-29.log all have the stem "app.log"), the
+ * fingerprint is a hash of its first line, of 256 bytes of it at most. Both survive renaming, copying and packing, which device and inode numbers do not, and neither changes while a log grows: it is
+ * known from its first whole line on. So a log that was renamed is the log that it was, and so are the copy that "copytruncate" makes and what "compress" makes of either; what is written after that
+ * has another first line and is another log.
  *
- * What it does not do: read packed files (a rotated log that was packed has been read before); tell logs with one stem apart that begin with the same line: the second one is not read, and an error says so.
+ * A packed file is read when nothing plain is there of its log: the log was rotated and packed while nobody looked, or its file was truncated. A log whose plain file is open is read to its end
+ * from that, whatever became of its name.
+ *
+ * What it does not do: tell logs with one stem apart that begin with the same line: the second one is not read, and an error says so.
  *
  * Invariants
- *  1. Only whole lines are handed out. A last line without LF is, when its log is finished: its file was removed or renamed, and has not been written to for QUIET_MS.
+ *  1. Only whole lines are handed out. A last line without LF is, when its log is finished: its file was removed or renamed, and has not been written to for QUIET_MS; or it is packed, and whole.
  *  2. What was read is given out only if the file began with the log's first line after it was read: bytes that came after a truncation are never taken for the log's.
- *  3. A log whose file was truncated goes on in a copy of it, at the same position, if there is one; else what was not read is lost, and a line says so.
- *  4. The file of a log stays open until it is finished and all of it has been committed.
+ *  3. A log whose file was truncated goes on in a copy of it, plain or packed, at the same position, if there is one; else what was not read is lost, and a line says so.
+ *  4. The file of a log stays open until it is finished and all of it has been committed, or it was truncated.
+ *  5. A reader has one packed file in work at a time: what unpacking needs is not needed for each of them.
  * Threads: the control thread looks for files, workers read; each log has a lock.
  */
-#include "source/file_int.h"
+#include "source/tail_int.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20, HEAD = 256, BEFORE = 64, QUIET_MS = 5000, MOST_DEPTH = 64 };
+enum { BLOCK = 1 << 20, QUIET_MS = 5000, MOST_DEPTH = 64 };
+#define NO_LOG UINT32_MAX
 
-typedef struct tail_log {
-    pthread_mutex_t lock;
-    char *path;          /* where it was first found */
-    char *key;
-    int fd;
-    dev_t dev;
-    ino_t ino;
-    uint8_t head[HEAD];  /* its first line, or 256 bytes of it */
-    uint32_t n_head;
-    bool truncated;      /* its file begins otherwise now, or is shorter than what was read */
-    bool final;          /* nothing will be added to it */
-    bool assigned;
-    int64_t pos;
-    uint8_t before[BEFORE]; /* what stands before pos; n_before 0: not known */
-    uint32_t n_before;
-    ino_t twin;          /* about which an error was logged */
-} tail_log;
+typedef struct seen_file { tail_id id; uint32_t log; bool judged, tried, again; } seen_file; /* a packed one; log: NO_LOG: of none. judged: its beginning was compared. tried: it was taken once. again: seen by this look */
 
 typedef struct tail_source {
     src_source base;
@@ -52,92 +40,66 @@ typedef struct tail_source {
     tail_log **logs;     /* one for each split; SRC_MAX_SPLITS places */
     uint32_t *turn;      /* of each reader: the split to begin with */
     fz_log_limit complaints;
-    uint32_t n_packed;   /* passed over by the first look */
+    uint32_t *unpacking; /* of each reader: the split whose packed file is in work, NO_LOG: none */
+    uint64_t looks;
+    bool whole;          /* the last look saw all that is there */
+    char **packed;       /* that this look met: looked at when all that is plain is known */
+    uint32_t n_packed, cap_packed, n_foreign;
+    seen_file *seen;
+    uint32_t n_seen, cap_seen;
     atomic_bool draining;
 } tail_source;
 
 /* ---- what a log is called ---- */
 
-/* The base name without groups of digits and the '.', '-' or '_' before each. */
-static char *stem_of(const char *path) {
-    const char *p = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    fz_buf b = {0};
-    for (; *p; p++) {
-        const char *d = strchr(".-_", *p) ? p + 1 : p;
-        if (*d < '0' || *d > '9') {
-            fz_buf_putc(&b, *p);
-            continue;
-        }
-        while (*d >= '0' && *d <= '9') d++;
-        p = d - 1;
-    }
-    fz_buf_putc(&b, 0);
-    return fz_buf_steal(&b);
-}
-
-/* Does the name end as those that rotation gives? */
-static bool rotated_name(const char *path) {
-    size_t n = strlen(path), i = n;
-    while (i && path[i - 1] >= '0' && path[i - 1] <= '9') i--;
-    return i < n && i && strchr(".-_", path[i - 1]);
-}
-
 /* Length of what the fingerprint is made of; 0: not known yet. */
 static uint32_t head_length(const uint8_t *p, size_t n, bool whole) {
     const uint8_t *q = n ? memchr(p, '\n', n) : NULL;
-    return q ? (uint32_t)(q - p + 1) : n == HEAD || whole ? (uint32_t)n : 0;
-}
-
-static ssize_t read_at(int fd, uint8_t *out, size_t n, int64_t at) {
-    size_t done = 0;
-    while (done < n) {
-        ssize_t r = pread(fd, out + done, n - done, at + (int64_t)done);
-        if (r < 0 && errno == EINTR) continue;
-        if (r < 0) return -1;
-        if (r == 0) break;
-        done += (size_t)r;
-    }
-    return (ssize_t)done;
+    return q ? (uint32_t)(q - p + 1) : n == TAIL_HEAD || whole ? (uint32_t)n : 0;
 }
 
 static bool begins_as_ever(const tail_log *l) {
-    uint8_t head[HEAD];
-    return read_at(l->fd, head, l->n_head, 0) == (ssize_t)l->n_head && memcmp(head, l->head, l->n_head) == 0;
+    uint8_t head[TAIL_HEAD];
+    return tail_read_at(l->fd, head, l->n_head, 0) == (ssize_t)l->n_head && memcmp(head, l->head, l->n_head) == 0;
 }
 
 static void note_before(tail_log *l, int64_t pos) {
-    int64_t n = pos < BEFORE ? pos : BEFORE;
-    ssize_t r = l->fd >= 0 && !l->truncated ? read_at(l->fd, l->before, (size_t)n, pos - n) : 0;
+    int64_t n = pos < TAIL_BEFORE ? pos : TAIL_BEFORE;
+    ssize_t r = l->fd >= 0 && !l->truncated && !l->packed ? tail_read_at(l->fd, l->before, (size_t)n, pos - n) : 0;
     l->n_before = r == (ssize_t)n ? (uint32_t)n : 0;
 }
 static bool same_before(const tail_log *l, int fd) {
-    uint8_t b[BEFORE];
-    return read_at(fd, b, l->n_before, l->pos - l->n_before) == (ssize_t)l->n_before && memcmp(b, l->before, l->n_before) == 0;
+    uint8_t b[TAIL_BEFORE];
+    return tail_read_at(fd, b, l->n_before, l->pos - l->n_before) == (ssize_t)l->n_before && memcmp(b, l->before, l->n_before) == 0;
 }
 
 /* ---- looking for files ---- */
-
-static bool packed(const char *path, const uint8_t *head, size_t n) {
-    static const char *const ends[] = {".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".zip"};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (fz_ends(path, ends[i])) return true;
-    return file_packing_of(head, n) != FILE_PLAIN;
-}
 
 static bool quiet(const struct stat *st) { return fz_now_ms() - (int64_t)st->st_mtim.tv_sec * 1000 > QUIET_MS; }
 
 /* Two files of one key: is one the beginning of the other? */
 static bool same_beginning(int a, int b) {
     uint8_t *p = fz_malloc(2 * (64 << 10)), *q = p + (64 << 10);
-    ssize_t n = read_at(a, p, 64 << 10, 0), m = read_at(b, q, 64 << 10, 0);
+    ssize_t n = tail_read_at(a, p, 64 << 10, 0), m = tail_read_at(b, q, 64 << 10, 0);
     bool same = n >= 0 && m >= 0 && memcmp(p, q, (size_t)(n < m ? n : m)) == 0;
     fz_free(p);
     return same;
 }
 
-static void take_file(tail_log *l, int fd, const struct stat *st) {
+static void leave_file(tail_log *l) {
+    tail_packed_free(l->packed);
+    l->packed = NULL;
     if (l->fd >= 0) close(l->fd);
+    l->fd = -1;
+}
+
+/* packed: NULL for a plain one. */
+static void take_file(tail_log *l, int fd, const struct stat *st, tail_packed *packed) {
+    leave_file(l);
     l->fd = fd;
+    l->packed = packed;
+    l->final = packed != NULL;
+    l->truncated = false;
     l->dev = st->st_dev;
     l->ino = st->st_ino;
 }
@@ -148,7 +110,8 @@ static void twin_error(tail_log *l, const char *path, const struct stat *st) {
     fz_log(FZ_LOG_ERROR, "file.same-beginning", FZ_KV("file", "%s", path), FZ_KV("log", "%s", l->path), FZ_KV("reason", "%s", "both begin with the same line, so that they cannot be told apart: the file is not read"), NULL);
 }
 
-/* Is this file, another one than the one that is open, to be read in its place? A copy that was made before a truncation is, and of two of which one continues the other the longer one. */
+/* Is this plain file, another one than the one that is open, to be read in its place? A copy that was made before a truncation is, one that was unpacked, and of two of which one continues the other
+ * the longer one. */
 static bool goes_on_in(tail_log *l, const char *path, int fd, const struct stat *st) {
     struct stat held;
     if (st->st_size < l->pos) return false;
@@ -156,8 +119,9 @@ static bool goes_on_in(tail_log *l, const char *path, int fd, const struct stat 
         twin_error(l, path, st);
         return false;
     }
-    if (l->fd < 0) return st->st_size > l->pos;
     if (l->truncated) return true;
+    if (l->fd < 0) return st->st_size > l->pos;
+    if (l->packed) return true;
     if (!same_beginning(l->fd, fd)) {
         twin_error(l, path, st);
         return false;
@@ -165,24 +129,27 @@ static bool goes_on_in(tail_log *l, const char *path, int fd, const struct stat 
     return fstat(l->fd, &held) == 0 && st->st_size > held.st_size;
 }
 
-/* A file of a log that is known. True: fd was taken. */
+static void log_goes_on(const tail_log *l, const char *path) {
+    fz_log(FZ_LOG_INFO, "file.goes-on", FZ_KV("log", "%s", l->path), FZ_KV("file", "%s", path), FZ_KV("position", "%" PRId64, l->pos), NULL);
+}
+
+/* A plain file of a log that is known. True: fd was taken. */
 static bool seen_again(tail_log *l, const char *path, int fd, const struct stat *st) {
     pthread_mutex_lock(&l->lock);
     bool same_file = l->fd >= 0 && l->dev == st->st_dev && l->ino == st->st_ino, taken = !same_file && goes_on_in(l, path, fd, st);
     if (taken) {
-        fz_log(FZ_LOG_INFO, "file.goes-on", FZ_KV("log", "%s", l->path), FZ_KV("file", "%s", path), FZ_KV("position", "%" PRId64, l->pos), NULL);
-        take_file(l, fd, st);
-        l->truncated = l->final = false;
+        log_goes_on(l, path);
+        take_file(l, fd, st, NULL);
     }
-    if (same_file && l->truncated) twin_error(l, path, st); /* what it holds now begins with the line that it began with before */
     pthread_mutex_unlock(&l->lock);
     return taken;
 }
 
-static void add_log(tail_source *s, const char *path, char *key, int fd, const struct stat *st, const uint8_t *head, uint32_t n_head, bool later) {
+static void add_log(tail_source *s, const char *path, char *key, int fd, const struct stat *st, const uint8_t *head, uint32_t n_head, tail_packed *packed, bool later) {
     if (s->base.n_splits == SRC_MAX_SPLITS) {
         close(fd);
         fz_free(key);
+        tail_packed_free(packed);
         return;
     }
     tail_log *l = FZ_NEW(tail_log);
@@ -190,7 +157,8 @@ static void add_log(tail_source *s, const char *path, char *key, int fd, const s
     l->path = fz_strdup(path);
     l->key = key;
     l->fd = -1;
-    take_file(l, fd, st);
+    take_file(l, fd, st, packed);
+    l->seen = s->looks;
     memcpy(l->head, head, n_head);
     l->n_head = n_head;
     s->logs[s->base.n_splits] = l;
@@ -206,37 +174,165 @@ static void add_log(tail_source *s, const char *path, char *key, int fd, const s
 static void unreadable(tail_source *s, const char *path) {
     uint64_t suppressed;
     int e = errno;
-    if (e != ENOENT && fz_log_allowed(&s->complaints, 5, 60000, &suppressed)) fz_log(FZ_LOG_WARN, "file.unreadable", FZ_KV("path", "%s", path), FZ_KV("reason", "%s", strerror(e)), NULL);
+    if (e == ENOENT) return;
+    s->whole = false;
+    if (fz_log_allowed(&s->complaints, 5, 60000, &suppressed)) fz_log(FZ_LOG_WARN, "file.unreadable", FZ_KV("path", "%s", path), FZ_KV("reason", "%s", strerror(e)), NULL);
+}
+
+/* The key of the log that begins so, and its place among the logs (n_splits: it is none of them). */
+static char *key_of(const tail_source *s, const char *path, const uint8_t *head, uint32_t n_head, uint32_t *place) {
+    char *stem = tail_stem(path), *key = fz_asprintf("%s#%016" PRIx64, stem, fz_hash(head, n_head));
+    fz_free(stem);
+    for (*place = 0; *place < s->base.n_splits && strcmp(s->logs[*place]->key, key) != 0;) ++*place;
+    return key;
+}
+
+/* A packed file is put aside, until all that is plain is known. */
+static bool put_aside(tail_source *s, const char *path, const uint8_t *head, size_t n) {
+    bool foreign, packed = tail_packing(path, head, n, &foreign) != FILE_PLAIN;
+    s->n_foreign += foreign;
+    if (packed) {
+        FZ_GROW(s->packed, s->n_packed, s->cap_packed);
+        s->packed[s->n_packed++] = fz_strdup(path);
+    }
+    return packed || foreign;
 }
 
 static void look_at(tail_source *s, const char *path, bool later) {
-    uint8_t head[HEAD];
+    uint8_t head[TAIL_HEAD];
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) unreadable(s, path);
-    ssize_t n = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read_at(fd, head, HEAD, 0) : 0;
-    bool pack = n > 0 && packed(path, head, (size_t)n);
-    s->n_packed += pack;
-    uint32_t n_head = n > 0 && !pack ? head_length(head, (size_t)n, rotated_name(path) && quiet(&st)) : 0;
+    ssize_t n = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? tail_read_at(fd, head, TAIL_HEAD, 0) : 0;
+    uint32_t n_head = n > 0 && !put_aside(s, path, head, (size_t)n) ? head_length(head, (size_t)n, tail_rotated_name(path) && quiet(&st)) : 0, i;
     if (n_head) {
-        char *stem = stem_of(path), *key = fz_asprintf("%s#%016" PRIx64, stem, fz_hash(head, n_head));
-        fz_free(stem);
-        uint32_t i = 0;
-        while (i < s->base.n_splits && strcmp(s->logs[i]->key, key) != 0) i++;
+        char *key = key_of(s, path, head, n_head, &i);
         if (i == s->base.n_splits) {
-            add_log(s, path, key, fd, &st, head, n_head, later);
+            add_log(s, path, key, fd, &st, head, n_head, NULL, later);
             return;
         }
         fz_free(key);
+        s->logs[i]->seen = s->looks;
         if (seen_again(s->logs[i], path, fd, &st)) return;
     }
     if (fd >= 0) close(fd);
 }
 
+/* ---- packed files ---- */
+
+/* Whether the text of a packed file, whose first bytes are `head`, and the plain file that is open begin alike, as far as those go. */
+static bool begins_alike(const tail_log *l, const char *path, int fd, file_packing packing) {
+    enum { MUCH = 64 << 10 };
+    uint8_t *p = fz_malloc(2 * MUCH), *q = p + MUCH;
+    size_t n;
+    ssize_t m = tail_read_at(l->fd, q, MUCH, 0);
+    bool alike = !tail_packed_head(path, fd, packing, p, MUCH, &n) || m < 0 || memcmp(p, q, n < (size_t)m ? n : (size_t)m) == 0;
+    fz_free(p);
+    return alike;
+}
+
+/* Is the log in want of another file? One that is read to its end from a file that is open is not. */
+static bool in_want(const tail_log *l) { return l->fd < 0 || l->truncated || (l->packed && l->packed->waiting); }
+
+/* A packed file of a log that is known: in its place? True: fd was taken. */
+static bool packed_again(tail_log *l, const char *path, int fd, const struct stat *st, file_packing packing, seen_file *f) {
+    bool in_work = l->fd >= 0 && l->packed && l->packed->id.dev == st->st_dev && l->packed->id.ino == st->st_ino;
+    if (in_work || f->tried) return false;
+    if (!in_want(l)) {
+        if (!l->packed && !begins_alike(l, path, fd, packing)) twin_error(l, path, st);
+        f->judged = true;
+        return false;
+    }
+    log_goes_on(l, path);
+    take_file(l, fd, st, tail_packed_new(packing, st));
+    f->tried = true;
+    return true;
+}
+
+/* What was found out about a packed file that is as it was then; a new entry knows nothing. */
+static seen_file *seen_before(tail_source *s, const struct stat *st, bool *is_new) {
+    tail_id id = tail_id_of(st);
+    *is_new = false;
+    for (uint32_t i = 0; i < s->n_seen; i++)
+        if (tail_id_same(&s->seen[i].id, &id)) return &s->seen[i];
+    *is_new = true;
+    FZ_GROW(s->seen, s->n_seen, s->cap_seen);
+    s->seen[s->n_seen] = (seen_file){.id = id, .log = NO_LOG};
+    return &s->seen[s->n_seen++];
+}
+
+/* Of a file that was not seen before: its log, which may be a new one (then fd is taken). */
+static bool meet_packed(tail_source *s, const char *path, int fd, const struct stat *st, seen_file *f, bool later) {
+    uint8_t head[TAIL_HEAD];
+    size_t n;
+    bool foreign;
+    uint32_t i;
+    ssize_t raw = tail_read_at(fd, head, TAIL_HEAD, 0);
+    file_packing packing = raw > 0 ? tail_packing(path, head, (size_t)raw, &foreign) : FILE_PLAIN;
+    if (packing == FILE_PLAIN || !tail_packed_head(path, fd, packing, head, TAIL_HEAD, &n)) return false;
+    uint32_t n_head = head_length(head, n, quiet(st));
+    if (!n_head) return false;
+    char *key = key_of(s, path, head, n_head, &i);
+    f->log = i;
+    if (i == s->base.n_splits) {
+        f->tried = true;
+        add_log(s, path, key, fd, st, head, n_head, tail_packed_new(packing, st), later);
+        if (i == s->base.n_splits) f->log = NO_LOG;
+        return true;
+    }
+    fz_free(key);
+    return false;
+}
+
+static bool offer_packed(tail_log *l, const char *path, int fd, const struct stat *st, seen_file *f) {
+    uint8_t magic[4];
+    bool foreign, taken = false;
+    pthread_mutex_lock(&l->lock);
+    ssize_t n = !f->tried && (!f->judged || in_want(l)) ? tail_read_at(fd, magic, sizeof magic, 0) : 0;
+    if (n > 0) taken = packed_again(l, path, fd, st, tail_packing(path, magic, (size_t)n, &foreign), f);
+    pthread_mutex_unlock(&l->lock);
+    return taken;
+}
+
+static void look_at_packed(tail_source *s, const char *path, bool later) {
+    struct stat st;
+    bool is_new, taken = false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) unreadable(s, path);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        seen_file *f = seen_before(s, &st, &is_new);
+        f->again = true;
+        if (is_new) taken = meet_packed(s, path, fd, &st, f, later);
+        if (f->log != NO_LOG) {
+            s->logs[f->log]->seen = s->looks;
+            if (!taken) taken = offer_packed(s->logs[f->log], path, fd, &st, f);
+        }
+    }
+    if (fd >= 0 && !taken) close(fd);
+}
+
+static void look_at_all_packed(tail_source *s, bool later) {
+    for (uint32_t i = 0; i < s->n_packed; i++) {
+        look_at_packed(s, s->packed[i], later);
+        fz_free(s->packed[i]);
+    }
+    s->n_packed = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_seen; i++)
+        if (s->seen[i].again) {
+            s->seen[n] = s->seen[i];
+            s->seen[n++].again = false;
+        }
+    s->n_seen = n;
+}
+
+/* ---- looking around ---- */
+
 static void look_below(tail_source *s, const char *dir, unsigned depth, bool later) {
     errno = ELOOP;
     DIR *d = depth < MOST_DEPTH ? opendir(dir) : NULL;
     if (!d) unreadable(s, dir);
+    s->whole &= d != NULL;
     for (struct dirent *e; d && (e = readdir(d));) {
         if (file_hidden(e->d_name)) continue;
         char *child = fz_asprintf("%s%s%s", dir, fz_ends(dir, "/") ? "" : "/", e->d_name);
@@ -252,12 +348,13 @@ static void look_below(tail_source *s, const char *dir, unsigned depth, bool lat
 static void look_after(tail_log *l) {
     struct stat st, there;
     pthread_mutex_lock(&l->lock);
-    if (l->fd >= 0 && !l->truncated && fstat(l->fd, &st) == 0) {
+    if (l->fd >= 0 && !l->packed && fstat(l->fd, &st) == 0) {
         if (st.st_size < l->pos || !begins_as_ever(l)) {
             l->truncated = true;
+            leave_file(l);
             fz_log(FZ_LOG_INFO, "file.truncated", FZ_KV("log", "%s", l->path), FZ_KV("position", "%" PRId64, l->pos), FZ_KV("reason", "%s", "what its file holds now is another log; the rest of this one is read from a copy, if there is one"), NULL);
         } else {
-            bool moved = stat(l->path, &there) != 0 || there.st_ino != l->ino || there.st_dev != l->dev || rotated_name(l->path);
+            bool moved = stat(l->path, &there) != 0 || there.st_ino != l->ino || there.st_dev != l->dev || tail_rotated_name(l->path);
             l->final = moved && quiet(&st); /* a program may go on writing to a file that was renamed or removed */
         }
     }
@@ -266,16 +363,24 @@ static void look_after(tail_log *l) {
 
 static void look(tail_source *s, bool later) {
     for (uint32_t i = 0; i < s->base.n_splits; i++) look_after(s->logs[i]);
+    s->looks++;
+    s->whole = true;
+    s->n_foreign = 0;
     glob_t g = {0};
     struct stat st;
     bool pattern = strpbrk(s->path, "*?[") && stat(s->path, &st) != 0;
-    if (pattern && glob(s->path, 0, NULL, &g) != 0) g.gl_pathc = 0;
+    int rc = pattern ? glob(s->path, 0, NULL, &g) : 0;
+    if (rc != 0) g.gl_pathc = 0;
+    s->whole = rc == 0 || rc == GLOB_NOMATCH;
     for (size_t i = 0; i < (pattern ? g.gl_pathc : 1); i++) {
         const char *p = pattern ? g.gl_pathv[i] : s->path;
-        if (stat(p, &st) == 0 && S_ISDIR(st.st_mode)) look_below(s, p, 0, later);
+        bool there = stat(p, &st) == 0;
+        s->whole &= there || pattern;
+        if (there && S_ISDIR(st.st_mode)) look_below(s, p, 0, later);
         else look_at(s, p, later);
     }
     if (pattern) globfree(&g);
+    look_at_all_packed(s, later);
 }
 
 static fz_status tail_discover(src_source *base, uint32_t *added, fz_error *err) {
@@ -295,7 +400,7 @@ static void tail_close(src_source *base) {
     tail_source *s = (tail_source *)base;
     for (uint32_t i = 0; i < base->n_splits; i++) {
         tail_log *l = s->logs[i];
-        if (l->fd >= 0) close(l->fd);
+        leave_file(l);
         pthread_mutex_destroy(&l->lock);
         fz_free(l->path);
         fz_free(l->key);
@@ -303,6 +408,9 @@ static void tail_close(src_source *base) {
     }
     fz_free(s->logs);
     fz_free(s->turn);
+    fz_free(s->unpacking);
+    fz_free(s->packed);
+    fz_free(s->seen);
     fz_free(s->path);
     src_base_free(base);
     fz_free(s);
@@ -315,8 +423,10 @@ static fz_status tail_assign(src_source *base, uint32_t split, int64_t from, fz_
     if (from < 0) return fz_fail(err, FZ_FATAL, "file.position", "'%s' has no byte %lld", l->path, (long long)from);
     pthread_mutex_lock(&l->lock);
     l->assigned = true;
+    if (l->pos != from) l->n_before = 0;
     l->pos = from;
-    note_before(l, from);
+    if (l->packed) l->packed->waiting = false; /* what came before the damage is wanted again */
+    else note_before(l, from);
     pthread_mutex_unlock(&l->lock);
     return FZ_OK;
 }
@@ -337,9 +447,12 @@ static fz_status tail_bounds(src_source *base, uint32_t split, fz_error *err) {
     struct stat st;
     fz_status rc = FZ_OK;
     pthread_mutex_lock(&l->lock);
-    if (l->truncated || l->fd < 0) base->splits[split]->high = l->pos;
+    int64_t *high = &base->splits[split]->high;
+    if (l->truncated || l->fd < 0) *high = l->pos;
+    else if (l->packed && base->cx.look) rc = tail_packed_size(l, high, err);
+    else if (l->packed) *high = l->packed->size >= 0 ? l->packed->size : INT64_MAX; /* what it is is found out while it is read */
     else if (fstat(l->fd, &st) != 0) rc = file_io_error(err, "read", l->path);
-    else base->splits[split]->high = st.st_size;
+    else *high = st.st_size;
     pthread_mutex_unlock(&l->lock);
     return rc;
 }
@@ -352,7 +465,7 @@ static fz_status line_start(const tail_log *l, int64_t before, int64_t *start, f
     *start = 0;
     while (end > 0) {
         int64_t from = end > 64 << 10 ? end - (64 << 10) : 0;
-        ssize_t n = read_at(l->fd, b, (size_t)(end - from), from);
+        ssize_t n = tail_read_at(l->fd, b, (size_t)(end - from), from);
         if (n != (ssize_t)(end - from)) {
             rc = n < 0 ? file_io_error(err, "read", l->path) : fz_fail(err, FZ_RETRY, "file.short", "'%s' has become shorter while it was read", l->path);
             break;
@@ -380,7 +493,7 @@ static fz_status probe_line(const tail_source *s, const tail_log *l, int64_t bef
     }
     uint8_t *b = fz_malloc(c.n ? 1 : (size_t)n);
     fz_status rc = FZ_OK;
-    if (!c.n && read_at(l->fd, b, (size_t)n, start) != (ssize_t)n) rc = fz_fail(err, FZ_RETRY, "file.short", "'%s' has become shorter while it was read", l->path);
+    if (!c.n && tail_read_at(l->fd, b, (size_t)n, start) != (ssize_t)n) rc = fz_fail(err, FZ_RETRY, "file.short", "'%s' has become shorter while it was read", l->path);
     if (rc == FZ_OK && !c.n) file_split_lines(&c, b, (size_t)n, true, max);
     if (rc == FZ_OK && c.n) *out = (src_probe){SRC_PROBE_OK, c.rec[0].offset, c.rec[0].timestamp_ms, src_record_hash(&c.rec[0])};
     fz_free(b);
@@ -396,7 +509,7 @@ static fz_status tail_probe_before(src_source *base, uint32_t split, int64_t bef
     out->result = SRC_PROBE_GONE;
     if (before <= 0) return FZ_OK;
     pthread_mutex_lock(&l->lock);
-    fz_status rc = l->truncated || l->fd < 0 ? FZ_OK : probe_line(s, l, before, out, err);
+    fz_status rc = l->truncated || l->fd < 0 ? FZ_OK : l->packed ? tail_packed_probe(l, before, s->base.cx.max_record_size, out, err) : probe_line(s, l, before, out, err);
     pthread_mutex_unlock(&l->lock);
     return rc;
 }
@@ -404,7 +517,7 @@ static fz_status tail_probe_before(src_source *base, uint32_t split, int64_t bef
 /* Behind the end of the line that begins at `at` and is larger than a record may be; -1: it has none yet. */
 static int64_t behind_line(const tail_log *l, int64_t at, int64_t stop, bool final, uint8_t *block) {
     for (;;) {
-        ssize_t n = read_at(l->fd, block, (size_t)(stop - at < BLOCK ? stop - at : BLOCK), at);
+        ssize_t n = tail_read_at(l->fd, block, (size_t)(stop - at < BLOCK ? stop - at : BLOCK), at);
         if (n < 0) return -1;
         const uint8_t *q = n ? memchr(block, '\n', (size_t)n) : NULL;
         if (q) return at + (q - block) + 1;
@@ -424,7 +537,7 @@ static fz_status read_lines(const tail_source *s, tail_log *l, int64_t stop, fil
         bool all = (int64_t)want >= stop - l->pos;
         size_t n = all ? (size_t)(stop - l->pos) : want;
         f->bytes = fz_realloc(f->bytes, n);
-        ssize_t r = read_at(l->fd, f->bytes, n, l->pos);
+        ssize_t r = tail_read_at(l->fd, f->bytes, n, l->pos);
         if (r < 0) return file_io_error(err, "read", l->path);
         file_split_lines(&f->chunk, f->bytes, (size_t)r, all && final, max);
         if (f->chunk.n) break;
@@ -437,7 +550,7 @@ static fz_status read_lines(const tail_source *s, tail_log *l, int64_t stop, fil
         }
         if (all) break;
     }
-    uint8_t was[BEFORE];
+    uint8_t was[TAIL_BEFORE];
     uint32_t n_was = l->n_before;
     memcpy(was, l->before, sizeof was);
     if (f->chunk.n) note_before(l, f->chunk.to);
@@ -450,16 +563,30 @@ static fz_status read_lines(const tail_source *s, tail_log *l, int64_t stop, fil
     return FZ_OK;
 }
 
-static fz_status poll_log(tail_source *s, uint32_t split, fz_chunk **out, fz_error *err) {
+static bool has_plain(const tail_log *l, int64_t stop) {
+    struct stat st;
+    return l->assigned && l->fd >= 0 && !l->packed && l->pos < stop && fstat(l->fd, &st) == 0 && st.st_size > l->pos;
+}
+/* A reader has one packed file in work; *mine: whether this one is. */
+static bool has_packed(tail_log *l, int64_t stop, uint32_t split, uint32_t *mine, bool *busy) {
+    bool has = l->assigned && l->fd >= 0 && l->packed && l->pos < stop && tail_packed_more(l);
+    if (!has && l->packed) file_text_close(&l->packed->text);
+    if (!has && *mine == split) *mine = NO_LOG;
+    *busy |= has;
+    if (has && *mine == NO_LOG) *mine = split;
+    return has && *mine == split;
+}
+
+static fz_status poll_log(tail_source *s, uint32_t reader, uint32_t split, fz_chunk **out, bool *busy, fz_error *err) {
     tail_log *l = s->logs[split];
     fz_status rc = FZ_OK;
     pthread_mutex_lock(&l->lock);
-    struct stat st;
     int64_t stop = s->base.splits[split]->stop;
-    if (l->assigned && l->fd >= 0 && !l->truncated && l->pos < stop && fstat(l->fd, &st) == 0 && st.st_size > l->pos) {
+    bool packed = has_packed(l, stop, split, &s->unpacking[reader], busy);
+    if (packed || has_plain(l, stop)) {
         file_chunk *f = FZ_NEW(file_chunk);
         f->chunk = (fz_chunk){.split = split, .from = l->pos, .to = l->pos, .release = file_chunk_release};
-        rc = read_lines(s, l, stop, f, err);
+        rc = packed ? tail_packed_lines(l, f, s->base.cx.max_record_size, err) : read_lines(s, l, stop, f, err);
         if (rc == FZ_OK && f->chunk.n) {
             l->pos = f->chunk.to;
             *out = &f->chunk;
@@ -473,11 +600,16 @@ static fz_status poll_log(tail_source *s, uint32_t split, fz_chunk **out, fz_err
 static fz_status tail_poll(src_source *base, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err) {
     tail_source *s = (tail_source *)base;
     uint32_t step = base->cx.readers, n = atomic_load(&base->n_splits), mine = n > reader ? (n - reader - 1) / step + 1 : 0;
-    for (uint32_t i = 0; i < mine; i++) {
-        uint32_t k = s->turn[reader]++ % mine;
-        FZ_TRY(poll_log(s, reader + k * step, out, err));
-        if (*out) return FZ_OK;
+    bool busy = true; /* on the way to where a log goes on, or to the next packed file */
+    for (int round = 0; busy && round < 4; round++) {
+        busy = false;
+        for (uint32_t i = 0; i < mine; i++) {
+            uint32_t k = s->turn[reader]++ % mine;
+            FZ_TRY(poll_log(s, reader, reader + k * step, out, &busy, err));
+            if (*out) return FZ_OK;
+        }
     }
+    if (busy) return FZ_OK;
     if (atomic_load(&s->draining)) *done = true; /* up to the stops, nothing is left */
     else fz_sleep_ms(timeout_ms);
     return FZ_OK;
@@ -490,13 +622,33 @@ static fz_status tail_report(src_source *base, const uint32_t *splits, const int
         tail_log *l = ((tail_source *)base)->logs[splits[i]];
         struct stat st;
         pthread_mutex_lock(&l->lock);
-        if (l->fd >= 0 && l->final && fstat(l->fd, &st) == 0 && offsets[i] >= st.st_size) {
-            close(l->fd);
-            l->fd = -1;
-        }
+        if (l->packed && l->packed->size >= 0 && offsets[i] >= l->packed->size) leave_file(l);
+        else if (l->fd >= 0 && !l->packed && l->final && fstat(l->fd, &st) == 0 && offsets[i] >= st.st_size) leave_file(l);
         pthread_mutex_unlock(&l->lock);
     }
     return FZ_OK;
+}
+
+/* Bytes that are not read yet; of a packed file, which has to be unpacked to know: those of the file, until it was read to its end. */
+static uint64_t tail_lag(src_source *base) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < base->n_splits; i++) {
+        tail_log *l = ((tail_source *)base)->logs[i];
+        struct stat st;
+        pthread_mutex_lock(&l->lock);
+        if (l->fd >= 0 && l->packed) sum += l->packed->size < 0 ? (uint64_t)l->packed->id.size : 0;
+        else if (l->fd >= 0 && fstat(l->fd, &st) == 0 && st.st_size > l->pos) sum += (uint64_t)(st.st_size - l->pos);
+        pthread_mutex_unlock(&l->lock);
+    }
+    return sum;
+}
+
+/* No file of it was seen by the last look, and none is open. */
+static bool tail_gone(const src_source *base, const char *topic) {
+    const tail_source *s = (const tail_source *)base;
+    for (uint32_t i = 0; i < base->n_splits; i++)
+        if (strcmp(s->logs[i]->key, topic) == 0) return s->whole && s->logs[i]->seen != s->looks && s->logs[i]->fd < 0;
+    return s->whole;
 }
 
 /* Each log ends behind its last whole line. */
@@ -509,7 +661,9 @@ static void tail_drain(src_source *base) {
         struct stat st;
         int64_t stop = l->pos;
         pthread_mutex_lock(&l->lock);
-        if (l->fd >= 0 && !l->truncated && fstat(l->fd, &st) == 0 && st.st_size > l->pos && (l->final || line_start(l, st.st_size + 1, &stop, &err) == FZ_OK)) {
+        if (l->packed && !l->truncated) {
+            if (tail_packed_size(l, &stop, &err) != FZ_OK || stop < l->pos) stop = l->pos;
+        } else if (l->fd >= 0 && !l->truncated && fstat(l->fd, &st) == 0 && st.st_size > l->pos && (l->final || line_start(l, st.st_size + 1, &stop, &err) == FZ_OK)) {
             if (l->final) stop = st.st_size;
             if (stop < l->pos) stop = l->pos;
         }
@@ -532,6 +686,8 @@ static const src_ops tail_ops = {
     .poll = tail_poll,
     .report = tail_report,
     .drain = tail_drain,
+    .lag = tail_lag,
+    .gone = tail_gone,
 };
 
 fz_status src_tail_open(const char *path, const char *interval, const src_context *cx, src_source **out, fz_error *err) {
@@ -545,9 +701,11 @@ fz_status src_tail_open(const char *path, const char *interval, const src_contex
     s->interval_ns = ms * 1000000;
     s->logs = fz_calloc(SRC_MAX_SPLITS, sizeof *s->logs); /* address space, as base.splits */
     s->turn = fz_calloc(s->base.cx.readers, sizeof *s->turn);
+    s->unpacking = fz_calloc(s->base.cx.readers, sizeof *s->unpacking);
+    for (uint32_t i = 0; i < s->base.cx.readers; i++) s->unpacking[i] = NO_LOG;
     look(s, false);
     if (!s->base.n_splits) fz_log(FZ_LOG_INFO, "file.none-yet", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("path", "%s", s->path), NULL);
-    if (s->n_packed) fz_log(FZ_LOG_WARN, "file.packed", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("files", "%u", s->n_packed), FZ_KV("reason", "%s", "packed files are not followed, but passed over; a table without 'source.monitor-interval' reads them"), NULL);
+    if (s->n_foreign) fz_log(FZ_LOG_WARN, "file.packed", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("files", "%u", s->n_foreign), FZ_KV("reason", "%s", "only gzip and zstd are read: files packed otherwise are passed over"), NULL);
     s->next_look = fz_mono_ns() + s->interval_ns;
     *out = &s->base;
     return FZ_OK;

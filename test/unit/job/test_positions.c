@@ -6,9 +6,9 @@ static void round_trip(void **state) {
     (void)state;
     fz_arena *a = fz_arena_new();
     fz_error err;
-    job_position p[] = {{{"kafka:c1", "syslog", 10}, 7, true, 6, 1700000000123, 0xfedcba9876543210ull},
-                        {{"kafka:c1", "syslog", 2}, 0, false, 0, 0, 0},
-                        {{"kafka:c1", "auth \"x\"", 0}, 1ll << 60, true, -1, -1, 1}};
+    job_position p[] = {{{"kafka:c1", "syslog", 10}, 7, true, 6, 1700000000123, 0xfedcba9876543210ull, 0},
+                        {{"kafka:c1", "syslog", 2}, 0, false, 0, 0, 0, 0},
+                        {{"kafka:c1", "auth \"x\"", 0}, 1ll << 60, true, -1, -1, 1, 0}};
     job_range r[] = {{{"kafka:c1", "syslog", 10}, 3, 7, 4, 1, 1, 1, 1, 1}};
     job_marks m = {"p\"1", "id-1", 12, true, 3, p, 1, r}, back;
     fz_pair pairs[6];
@@ -89,7 +89,35 @@ static void damaged_text_is_an_error(void **state) {
     fz_arena_free(a);
 }
 
+/* Marked positions survive the text; of many the oldest go, none that went within a day, and none that is there. */
+static void gone(void **state) {
+    (void)state;
+    enum { N = JOB_GONE_KEPT + 20, DAY = JOB_GONE_MS };
+    fz_arena *a = fz_arena_new();
+    fz_error err;
+    const int64_t now = 1800000000000;
+    job_position p[N + 5], v[N + 5];
+    for (int i = 0; i < N + 5; i++)
+        p[i] = (job_position){.key = {"files", fz_arena_printf(a, "app.log#%d", i), 0}, .next = i, .has_last = i >= N, .gone_ms = i < N ? now - 40 * (int64_t)DAY + i * (int64_t)DAY / 10 : 0};
+    job_mirror m = {1, 1, N + 5, p}, back;
+    assert_int_equal(job_mirror_decode(a, job_mirror_encode(a, &m), &back, &err), FZ_OK);
+    for (int i = 0; i < N + 5; i++) {
+        const job_position *q = job_position_find(back.positions, back.n, &p[i].key);
+        assert_true(q && q->gone_ms == p[i].gone_ms && q->has_last == p[i].has_last && q->next == i);
+    }
+    memcpy(v, p, sizeof p);
+    assert_int_equal(job_positions_retire(v, N + 5, now), N + 5 - 20);
+    assert_int_equal(v[0].next, 20);
+    assert_int_equal(v[N + 5 - 21].next, N + 4);
+    assert_int_equal(job_positions_retire(v, N + 5 - 20, now), N + 5 - 20);
+    memcpy(v, p, sizeof p);
+    assert_int_equal(job_positions_retire(v, N + 5, now - 39 * (int64_t)DAY), N + 5); /* too early: only the first ten are a day old, and less */
+    for (int i = 0; i < N; i++) v[i].gone_ms = now - 1;
+    assert_int_equal(job_positions_retire(v, N + 5, now), N + 5);
+    fz_arena_free(a);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(many_sources), cmocka_unit_test(damaged_text_is_an_error)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(many_sources), cmocka_unit_test(damaged_text_is_an_error), cmocka_unit_test(gone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

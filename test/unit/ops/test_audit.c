@@ -207,6 +207,24 @@ static void test_position_left_out(void **state) {
     one_split((job_range){.from = 10, .to = 20, .read = 10, .added = 10, .paths = 1}, 20, 10, false);
     FAILS_WITH("audit.position");
 }
+/* A log that is gone may be left out from then on, and begins anew should it come back; others may not. */
+static void test_gone(void **state) {
+    (void)state;
+    job_position p[2] = {{.key = key_of(0), .next = 10}, {.key = key_of(1), .next = 7}};
+    job_range r = {key_of(0), 0, 10, 10, 0, 10, 0, 0, 1}, back = {key_of(1), 0, 9, 9, 0, 9, 0, 0, 1};
+    commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 2, .positions = p, .n_ranges = 1, .ranges = &r}, NULL);
+    p[1].gone_ms = 1700000000000;
+    commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 2, .positions = p}, NULL);
+    PASSES();
+    commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 1, .positions = p}, NULL);
+    PASSES();
+    p[1].gone_ms = 0;
+    p[1].next = 9;
+    commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 2, .positions = p, .n_ranges = 1, .ranges = &back}, NULL);
+    PASSES();
+    commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 1, .positions = p}, NULL);
+    FAILS_WITH("audit.position");
+}
 static void test_empty_commits(void **state) { /* positions move, rows do not come */
     (void)state;
     job_position p = {.key = key_of(0), .next = 40};
@@ -520,7 +538,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         T(test_good_table), T(test_ranges), T(test_overlap), T(test_counts), T(test_two_paths), T(test_added), T(test_too_many_read), T(test_position_differs), T(test_new_chain),
-        T(test_position_left_out), T(test_empty_commits), T(test_file_twice), T(test_commit_twice), T(test_bounds), T(test_mirror), T(test_entry_taken_out),
+        T(test_position_left_out), T(test_gone), T(test_empty_commits), T(test_file_twice), T(test_commit_twice), T(test_bounds), T(test_mirror), T(test_entry_taken_out),
         T(test_entry_taken_out_of_the_list_too), T(test_manifest_left_out), T(test_partition_summary), T(test_manifest_gone), T(test_expired), T(test_compaction), T(test_compaction_loses_rows), T(test_foreign_append), T(test_objects), T(test_inspect),
     };
     return cmocka_run_group_tests_name("audit", tests, NULL, NULL);

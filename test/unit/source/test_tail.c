@@ -298,8 +298,212 @@ static void test_same_beginning(void **state) {
     src_close(s);
 }
 
+/* ---- packed files ---- */
+
+/* The way logrotate does it: beside the file, which is removed afterwards. */
+static void pack(const char *from, const char *to) {
+    char *cmd = fz_asprintf(fz_ends(to, ".zst") ? "zstd -q -f '%s' -o '%s' && rm '%s'" : "gzip -c '%s' > '%s' && rm '%s'", at(from), at(to), at(from));
+    assert_int_equal(system(cmd), 0);
+    fz_free(cmd);
+}
+static void assign_at(src_source *s, uint32_t i, int64_t from) {
+    fz_error err;
+    assert_int_equal(src_unassign_all(s, &err), FZ_OK);
+    assert_int_equal(src_assign(s, i, position[i] = from, &err), FZ_OK);
+}
+static void report(src_source *s, uint32_t split, int64_t offset) {
+    fz_error err;
+    assert_int_equal(src_report(s, &split, &offset, 1, &err), FZ_OK);
+}
+
+/* Rotated and packed before anybody looked: read like the plain ones, and called as those would be. */
+static void test_packed(void **state) {
+    (void)state;
+    put("app.log.2", "w", "a1\na2");
+    put("app.log-20261128", "w", "b1\nb2\n");
+    put("app.log", "w", "c1\n");
+    pack("app.log.2", "app.log.2.gz");
+    pack("app.log-20261128", "app.log-20261128.zst");
+    age("app.log.2.gz");
+    put("app.log.9.bz2", "w", "BZh\n");
+    put("empty.gz", "w", "");
+    src_source *s = begin(dir);
+    assert_int_equal(src_n_splits(s), 3);
+    bool done;
+    char *got = take(s, &done);
+    assert_true(fz_starts(got, "c1|"));
+    assert_non_null(strstr(got, "a1|a2|"));
+    assert_non_null(strstr(got, "b1|b2|"));
+    assert_int_equal(strlen(got), 15);
+    fz_free(got);
+    for (uint32_t i = 0; i < 3; i++) assert_true(fz_starts(src_get_split(s, i)->topic, "app.log#"));
+    EXPECT(s, "");
+    src_close(s);
+}
+
+/* Read in part, then packed while nobody looked: on from there, after the record before it was found. */
+static void test_packed_position(void **state) {
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        const char *to = way == 1 ? "app.log.1.zst" : "app.log.1.gz";
+        put("app.log", "w", "a1\na2\na3\n");
+        src_source *s = begin(dir);
+        src_probe was, is;
+        fz_error err;
+        assert_int_equal(src_probe_before(s, 0, 6, &was, &err), FZ_OK);
+        assert_int_equal(was.result, SRC_PROBE_OK);
+        char topic[64];
+        snprintf(topic, sizeof topic, "%s", src_get_split(s, 0)->topic);
+        src_close(s);
+        pack("app.log", to);
+        s = begin(dir);
+        assert_int_equal(src_n_splits(s), 1);
+        assert_string_equal(src_get_split(s, 0)->topic, topic);
+        assert_int_equal(src_probe_before(s, 0, 6, &is, &err), FZ_OK);
+        assert_int_equal(is.result, SRC_PROBE_OK);
+        assert_true(is.offset == was.offset && is.hash == was.hash && is.timestamp_ms == was.timestamp_ms);
+        assert_int_equal(src_probe_before(s, 0, 10, &is, &err), FZ_OK);
+        assert_int_equal(is.result, SRC_PROBE_BEYOND);
+        assert_int_equal(src_probe_before(s, 0, 9, &is, &err), FZ_OK);
+        assert_int_equal(is.result, way == 1 ? SRC_PROBE_OK : SRC_PROBE_SAME);
+        assign_at(s, 0, 6);
+        EXPECT(s, "a3|");
+        EXPECT(s, "");
+        assign_at(s, 0, 3); /* a sink wants it again */
+        EXPECT(s, "a2|a3|");
+        assign_at(s, 0, 9);
+        EXPECT(s, "");
+        report(s, 0, 9);
+        assign_at(s, 0, 9);
+        EXPECT(s, "");
+        assert_int_equal(src_drain(s, &err), FZ_OK);
+        assert_int_equal(src_get_split(s, 0)->stop, 9);
+        src_close(s);
+        unlink(at(to));
+    }
+}
+
+/* Packed while it is followed: what was not read comes from the file that is open; the packed one adds nothing, unless it holds more than that did. */
+static void test_packed_while_followed(void **state) {
+    (void)state;
+    put("app.log", "w", "a1\na2\n");
+    src_source *s = begin(dir);
+    EXPECT(s, "a1|a2|");
+    put("app.log", "a", "a3\n");
+    move("app.log", "app.log.1");
+    copy("app.log.1", ".more");
+    age("app.log.1");
+    pack("app.log.1", "app.log.1.gz");
+    put("app.log", "w", "b1\n");
+    EXPECT(s, "a3|b1|");
+    discover(s); /* nobody has written to it for long */
+    report(s, 0, 9);
+    EXPECT(s, "");
+    report(s, 0, 9);
+    move("app.log.1.gz", "app.log.2.gz");
+    EXPECT(s, "");
+    put(".more", "a", "a4\n"); /* a writer that was late */
+    unlink(at("app.log.2.gz"));
+    mkdir(at("old"), 0777);
+    pack(".more", "old/app.log.2.gz");
+    EXPECT(s, "a4|");
+    report(s, 0, 12);
+    EXPECT(s, "");
+    copy("old/app.log.2.gz", "app.log.3.gz"); /* two of them do not make it read again and again */
+    EXPECT(s, "");
+    EXPECT(s, "");
+    assert_int_equal(src_n_splits(s), 2);
+    src_close(s);
+}
+
+/* Copied, truncated and packed between two looks. */
+static void test_packed_copytruncate(void **state) {
+    (void)state;
+    put("app.log", "w", "a1\na2\n");
+    src_source *s = begin(dir);
+    EXPECT(s, "a1|a2|");
+    put("app.log", "a", "a3\n");
+    copy("app.log", "app.log.1");
+    put("app.log", "w", "b1\n");
+    pack("app.log.1", "app.log.1.gz");
+    discover(s);
+    EXPECT(s, "a3|b1|");
+    report(s, 0, 9);
+    EXPECT(s, "");
+    assert_int_equal(src_n_splits(s), 2);
+    src_close(s);
+}
+
+/* A packer that is at work, and one that never ended. */
+static void test_packed_in_part(void **state) {
+    (void)state;
+    fz_buf b = {0};
+    for (int i = 0; i < 40000; i++) fz_buf_printf(&b, "%d %x\n", i, (unsigned)i * 2654435761u);
+    put("app.log.1", "w", fz_buf_cstr(&b));
+    pack("app.log.1", "whole");
+    char *cmd = fz_asprintf("head -c 100000 '%s' > '%s'", at("whole"), at("app.log.1.gz"));
+    assert_int_equal(system(cmd), 0);
+    fz_free(cmd);
+    move("whole", ".whole");
+    src_source *s = begin(dir);
+    bool done;
+    char *first = take(s, &done), *again = take(s, &done);
+    assert_true(fz_starts(first, "0 0|1 9e3779b1|"));
+    size_t n = strlen(first);
+    assert_true(n > 100000 && n < b.len);
+    assert_string_equal(again, "");
+    cmd = fz_asprintf("cat '%s' > '%s'", at(".whole"), at("app.log.1.gz"));
+    assert_int_equal(system(cmd), 0);
+    fz_free(cmd);
+    age("app.log.1.gz");
+    discover(s);
+    char *rest = take(s, &done);
+    assert_int_equal(n + strlen(rest), b.len);
+    for (size_t i = 0; i < b.len; i++) assert_int_equal(b.data[i] == '\n' ? '|' : b.data[i], i < n ? first[i] : rest[i - n]);
+    assert_int_equal(src_n_splits(s), 1);
+    fz_free(first);
+    fz_free(again);
+    fz_free(rest);
+    fz_buf_free(&b);
+    src_close(s);
+}
+
+/* A packed file that only begins as a log does is not taken for it. */
+static void test_packed_same_beginning(void **state) {
+    (void)state;
+    put("app.log", "w", "head\na1\na2\n");
+    src_source *s = begin(dir);
+    EXPECT(s, "head|a1|a2|");
+    put("app.log", "w", "b1\n");
+    put("app.log.1", "w", "head\nx1\nx2\nx3\n");
+    pack("app.log.1", "app.log.1.gz");
+    put("app.log.2", "w", "head\na1\n");
+    pack("app.log.2", "app.log.2.gz");
+    EXPECT(s, "b1|");
+    for (int i = 0; i < 3; i++) EXPECT(s, "");
+    put("app.log.3", "w", "head\na1\na2\na3\n");
+    pack("app.log.3", "app.log.3.gz");
+    EXPECT(s, "a3|");
+    src_close(s);
+}
+
+/* A plain file of the same log, when there is one, is read in place of the packed one. */
+static void test_packed_and_plain(void **state) {
+    (void)state;
+    put("app.log.1", "w", "a1\na2\n");
+    copy("app.log.1", "copy");
+    pack("copy", "app.log.1.gz"); /* whole, and not removed yet */
+    src_source *s = begin(dir);
+    assert_int_equal(src_n_splits(s), 1);
+    EXPECT(s, "a1|a2|");
+    put("app.log.1", "a", "a3\n");
+    EXPECT(s, "a3|");
+    src_close(s);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {T(test_lines), T(test_renamed), T(test_removed), T(test_copytruncate), T(test_positions), T(test_drain), T(test_same_beginning)};
+    const struct CMUnitTest tests[] = {T(test_lines), T(test_renamed), T(test_removed), T(test_copytruncate), T(test_positions), T(test_drain), T(test_same_beginning), T(test_packed), T(test_packed_position),
+                                       T(test_packed_while_followed), T(test_packed_copytruncate), T(test_packed_in_part), T(test_packed_same_beginning), T(test_packed_and_plain)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
