@@ -24,6 +24,7 @@ spl_blob *spl_blob_new(size_t bytes) {
     b->first = b->end = 0;
     b->bytes = bytes;
     b->next = NULL;
+    b->data = b->room;
     return b;
 }
 void spl_blob_unref(spl_blob *b) {
@@ -189,6 +190,28 @@ static uint64_t search(const spl_walk *w, uint64_t from) {
     return found;
 }
 
+/* Bytes from w->at on, *got of them. What was written past the page cache is read so too: to copy it out of the cache, where nothing else wants it, takes as long as to decode it. */
+static spl_blob *read_block(const spl_walk *w, size_t want, size_t *got) {
+    *got = 0;
+    if (!w->direct || want < SPL_LARGE_RUN) {
+        spl_blob *b = spl_blob_new(want);
+        spl_read_at(w->fd, w->at, b->data, want, got);
+        return b;
+    }
+    size_t lead = (size_t)(w->at % SPL_PAGE), n = (lead + want + SPL_PAGE - 1) / SPL_PAGE * SPL_PAGE;
+    spl_blob *b = spl_blob_new(n + SPL_PAGE);
+    uint8_t *p = b->room + (SPL_PAGE - (uintptr_t)b->room % SPL_PAGE) % SPL_PAGE;
+    ssize_t r;
+    do r = pread(w->direct_fd, p, n, (off_t)(w->at - lead));
+    while (r < 0 && errno == EINTR);
+    b->data = p + lead;
+    if (r > (ssize_t)lead) *got = (size_t)r - lead < want ? (size_t)r - lead : want;
+    size_t rest;
+    spl_read_at(w->fd, w->at + *got, b->data + *got, want - *got, &rest); /* nothing, unless it failed */
+    *got += rest;
+    return b;
+}
+
 spl_blob *spl_walk_next(spl_walk *w) {
     w->bad_n = 0;
     size_t want = SPL_BLOCK, need;
@@ -196,9 +219,8 @@ spl_blob *spl_walk_next(spl_walk *w) {
         uint64_t left = w->limit > w->at ? w->limit - w->at : 0;
         if (!left) return NULL;
         if (want > left) want = (size_t)left;
-        spl_blob *b = spl_blob_new(want);
         size_t got;
-        spl_read_at(w->fd, w->at, b->data, want, &got);
+        spl_blob *b = read_block(w, want, &got);
         bool over = false;
         size_t good = good_prefix(w, b->data, got, b, &need, &over);
         if (good) {

@@ -27,6 +27,7 @@ spool_reader *spool_reader_new(spool *s, uint64_t from) {
 }
 static void leave_segment(spool_reader *r) {
     if (r->open) close(r->w.fd);
+    if (r->open && r->w.direct) close(r->w.direct_fd);
     r->open = false;
 }
 void spool_reader_free(spool_reader *r) {
@@ -123,12 +124,12 @@ static bool enter_segment(spool_reader *r, const place *p) {
     }
     leave_segment(r);
     char *path = spl_path(r->s, p->seg.first, ".seg");
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), direct = fd < 0 ? -1 : open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
     fz_free(path);
     if (fd < 0) return false;
     r->open = true;
     r->seg_first = p->seg.first;
-    r->w = (spl_walk){.fd = fd, .at = SPL_HEAD, .limit = p->seg.size, .seed = p->seg.seed, .least = p->seg.first, .most = UINT64_MAX};
+    r->w = (spl_walk){.fd = fd, .direct_fd = direct, .direct = direct >= 0, .at = SPL_HEAD, .limit = p->seg.size, .seed = p->seg.seed, .least = p->seg.first, .most = UINT64_MAX};
     return true;
 }
 

@@ -52,7 +52,8 @@ typedef struct spl_blob {
     uint64_t first, end;
     size_t bytes;           /* of frames in data */
     struct spl_blob *next;  /* in the queue */
-    _Alignas(16) uint8_t data[];
+    uint8_t *data;          /* in room */
+    _Alignas(16) uint8_t room[];
 } spl_blob;
 
 typedef struct spl_seg {
@@ -121,7 +122,8 @@ void spl_blob_unref(spl_blob *b);
 
 /* A walk over the frames of one segment file. */
 typedef struct spl_walk {
-    int fd;
+    int fd, direct_fd;         /* direct_fd: the same file, past the page cache, if `direct` */
+    bool direct;
     uint64_t at, limit, seed;  /* next byte; end */
     uint64_t least, most;      /* numbers that a frame may begin with: [least, most) */
     uint64_t bad_at, bad_n;    /* set by a step that met damage: bytes [bad_at, +bad_n) hold no frame */
