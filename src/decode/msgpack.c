@@ -48,6 +48,54 @@ static inline void put_text(mp_decoder *d, js_col *c, const uint8_t *p, uint32_t
     js_put_bytes(c, s.p, s.n);
 }
 
+/* n bytes from p to `to`, which has 64 more; true: one of them is not ASCII. Nothing at or after p + n is read. */
+static inline bool copy_text(char *to, const uint8_t *p, size_t n) {
+    uint64_t a, b, high = 0;
+    if (n < 8) {
+        for (size_t i = 0; i < n; i++) high |= (uint8_t)(to[i] = (char)p[i]);
+        return high & 0x80;
+    }
+    for (size_t i = 0; i + 16 <= n; i += 16) {
+        memcpy(&a, p + i, 8);
+        memcpy(&b, p + i + 8, 8);
+        memcpy(to + i, &a, 8);
+        memcpy(to + i + 8, &b, 8);
+        high |= a | b;
+    }
+    if (n & 8) { /* the last 16 bytes, of which some may have been copied before */
+        memcpy(&a, p + (n & ~(size_t)15), 8);
+        memcpy(to + (n & ~(size_t)15), &a, 8);
+        high |= a;
+    }
+    memcpy(&a, p + n - 8, 8);
+    memcpy(to + n - 8, &a, 8);
+    return (high | a) & 0x8080808080808080u;
+}
+
+/* The common case: a str of less than 64 KiB into a column of text. false: nothing has happened. */
+static inline bool put_plain_text(js_col *c, const uint8_t **p, const uint8_t *end) {
+    const uint8_t *q = *p;
+    size_t left = (size_t)(end - q), n;
+    if (left >= 1 && (q[0] & 0xe0) == 0xa0) n = q[0] & 0x1f, q += 1;
+    else if (left >= 2 && q[0] == 0xd9) n = q[1], q += 2;
+    else if (left >= 3 && q[0] == 0xda) n = (size_t)q[1] << 8 | q[2], q += 3;
+    else return false;
+    if (n > (size_t)(end - q)) return false;
+    if (c->use_dict) {
+        uint32_t e = c->last;
+        if (!c->n_dict || c->off[e + 1] - c->off[e] != n || memcmp(c->bytes + c->off[e], q, n) != 0) { /* mostly the value of the row before */
+            if (!js_utf8_ok(q, n)) return false;
+            js_put_dict(c, (const char *)q, n);
+        } else js_put_same(c);
+    } else {
+        char *to = js_bytes_room(c, n);
+        if (copy_text(to, q, n) && !js_utf8_ok(q, n)) return false;
+        js_put_placed(c, n);
+    }
+    *p = q + n;
+    return true;
+}
+
 static bool put_time(mp_decoder *d, js_col *c, int64_t sec, uint32_t nsec) {
     int64_t us = sec * DT_US_PER_SECOND + nsec / 1000;
     switch (c->kind) {
@@ -185,6 +233,7 @@ static bool put_any(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *
 static bool put_value(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *end, uint32_t depth) {
     const uint8_t *from = *p;
     uint32_t n = c->len;
+    if (col_is_text(c->kind) && put_plain_text(c, p, end)) return true;
     if (put_any(d, c, p, end, depth)) return true;
     js_col_cut(c, n);
     if (!d->json.ignore_errors) return false;
