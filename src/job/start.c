@@ -71,8 +71,27 @@ static fz_status refuse_other(const job_sink *s, const job_split_state *st, cons
     return fz_hint(err, "restore the name, or set frazil.positions = adopt (go on from that position) or ignore (read from where the script says)");
 }
 
+/* A split in the words of what it is. */
+typedef struct split_words { char log[512]; const char *thing, *at, *unit; } split_words;
+static split_words words_of(const job_source *src, uint32_t split) {
+    const char *source = src_identity(src->source), *connector = source ? source : "";
+    const src_split *sp = src_get_split(src->source, split);
+    split_words w;
+    if (fz_starts(connector, "spool:")) {
+        w = (split_words){.thing = "spool", .at = "record", .unit = "records"};
+        snprintf(w.log, sizeof w.log, "the spool of table %s", src->scan_plan->table->path);
+    } else if (strcmp(connector, "files") == 0) {
+        w = (split_words){.thing = "file", .at = "byte", .unit = "bytes"};
+        snprintf(w.log, sizeof w.log, "file %s", sp->name);
+    } else {
+        w = (split_words){.thing = "topic", .at = "offset", .unit = "records"};
+        snprintf(w.log, sizeof w.log, "topic %s partition %d", sp->topic ? sp->topic : sp->name, sp->partition);
+    }
+    return w;
+}
+
 /* Rule 7: is the record before the position still the one that was read? */
-static fz_status check_last(const job_source *src, uint32_t split, const job_sink *s, const job_split_state *st, const job_position *p, fz_error *err) {
+static fz_status check_last(const job_source *src, uint32_t split, const job_sink *s, const job_position *p, fz_error *err) {
     if (!p->has_last) return FZ_OK;
     src_probe probe;
     FZ_TRY(src_probe_before(src->source, split, p->next, &probe, err));
@@ -80,11 +99,11 @@ static fz_status check_last(const job_source *src, uint32_t split, const job_sin
     /* A record between the last one and the position: when that log was read there was none. */
     if (probe.result == SRC_PROBE_OK && probe.offset >= p->last_offset) {
         if (probe.offset == p->last_offset && probe.timestamp_ms == p->last_timestamp && probe.hash == p->last_hash) return FZ_OK;
-        fz_fail(err, FZ_FATAL, "positions.topic-remade", "topic %s was made anew: the record at offset %" PRId64 " of partition %d is not the one that table %s was written from",
-                st->key.topic, probe.offset, st->key.partition, s->text);
+        const split_words w = words_of(src, split);
+        fz_fail(err, FZ_FATAL, "positions.topic-remade", "%s was made anew: the record at %s %" PRId64 " is not the one that table %s was written from", w.log, w.at, probe.offset, s->text);
         fz_detail(err, "position %" PRId64 ", log %" PRId64 " to %" PRId64 ", timestamp was %" PRId64 " and is %" PRId64, p->next, src_get_split(src->source, split)->low,
                   src_get_split(src->source, split)->high, p->last_timestamp, probe.timestamp_ms);
-        return fz_hint(err, "frazil.positions = ignore reads the new topic from where the script says");
+        return fz_hint(err, "frazil.positions = ignore reads the new %s from where the script says", w.thing);
     }
     fz_log(FZ_LOG_INFO, "positions.last-record-gone", FZ_KV("table", "%s", s->text), FZ_KV("split", "%s", src_get_split(src->source, split)->name),
            FZ_KV("offset", "%" PRId64, p->last_offset), FZ_KV("reason", "%s", "retention or compaction took it: the check is skipped"), NULL);
@@ -94,16 +113,15 @@ static fz_status check_last(const job_source *src, uint32_t split, const job_sin
 static fz_status check_log(job *j, const job_source *src, uint32_t split, job_sink *s, job_split_state *st, fz_error *err) {
     int64_t low, high;
     FZ_TRY(src_bounds(src->source, split, &low, &high, err));
+    const split_words w = words_of(src, split);
     if (st->next > high) {
-        fz_fail(err, FZ_FATAL, "positions.beyond-end", "topic %s partition %d ends at offset %" PRId64 ", but table %s was read up to %" PRId64, st->key.topic, st->key.partition, high,
-                s->text, st->next);
+        fz_fail(err, FZ_FATAL, "positions.beyond-end", "%s ends at %s %" PRId64 ", but table %s was written from it up to %" PRId64, w.log, w.at, high, s->text, st->next);
         fz_detail(err, "log start %" PRId64 ", log end %" PRId64 ", position %" PRId64, low, high, st->next);
-        return fz_hint(err, "the topic was made anew or truncated; frazil.positions = ignore reads it from where the script says");
+        return fz_hint(err, "the %s was made anew or truncated; frazil.positions = ignore reads it from where the script says", w.thing);
     }
     if (st->next >= low) return FZ_OK;
     if (!j->lost_earliest) {
-        fz_fail(err, FZ_FATAL, "positions.offsets-gone", "topic %s partition %d: wanted offset %" PRId64 ", earliest is %" PRId64 ", %" PRId64 " records are gone unread", st->key.topic,
-                st->key.partition, st->next, low, low - st->next);
+        fz_fail(err, FZ_FATAL, "positions.offsets-gone", "%s: wanted %s %" PRId64 ", earliest is %" PRId64 ", %" PRId64 " %s are gone unread", w.log, w.at, st->next, low, low - st->next, w.unit);
         fz_detail(err, "log start %" PRId64 ", log end %" PRId64 ", position in table %s", low, high, s->text);
         return fz_hint(err, "frazil.lost-offsets = earliest goes on at the earliest record and counts the loss");
     }
@@ -123,7 +141,7 @@ static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s
     if (!p && !t->ignore && !topic_known(l, &st->key)) { /* a partition that is new in a topic of ours is nobody else's */
         const char *who = NULL;
         if (l->found && (other = other_source(j, s, &l->marks, &st->key)) && j->positions == POSITIONS_CHECK)
-            return refuse_other(s, st, "cluster", other->key.source, st->key.source, other, err);
+            return refuse_other(s, st, fz_starts(st->key.source, "kafka:") ? "cluster" : "source", other->key.source, st->key.source, other, err);
         if (!other && (other = other_pipeline(t, &st->key, &who)) && j->positions == POSITIONS_CHECK) return refuse_other(s, st, "pipeline", who, j->spec->name, other, err);
     }
     st->known = p != NULL;
@@ -144,7 +162,7 @@ static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s
         st->last_timestamp = p->last_timestamp;
         st->last_hash = p->last_hash;
         FZ_TRY(check_log(j, src, i, s, st, err));
-        return st->next == p->next ? check_last(src, i, s, st, p, err) : FZ_OK;
+        return st->next == p->next ? check_last(src, i, s, p, err) : FZ_OK;
     }
     bool later = sp->found_later || topic_known(l, &st->key);
     int64_t start = later && !t->ignore ? sp->low : sp->start;

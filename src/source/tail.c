@@ -637,7 +637,10 @@ static uint64_t tail_lag(src_source *base) {
         struct stat st;
         pthread_mutex_lock(&l->lock);
         if (l->fd >= 0 && l->packed) sum += l->packed->size < 0 ? (uint64_t)l->packed->id.size : 0;
-        else if (l->fd >= 0 && fstat(l->fd, &st) == 0 && st.st_size > l->pos) sum += (uint64_t)(st.st_size - l->pos);
+        else if (l->fd >= 0 && !l->truncated && fstat(l->fd, &st) == 0) {
+            int64_t end = st.st_size < base->splits[i]->stop ? st.st_size : base->splits[i]->stop;
+            if (end > l->pos) sum += (uint64_t)(end - l->pos);
+        }
         pthread_mutex_unlock(&l->lock);
     }
     return sum;

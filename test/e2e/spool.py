@@ -139,6 +139,23 @@ def lost_directory():
     t.judge(range(300))
 
 
+def restored():
+    """A spool from before its records were committed (a backup): it is the same one, and ends before the table's position. The words are those of a spool."""
+    t = Tables(None, "spool-restored")
+    s = script(t)
+    job = t.start(s)
+    p = port(job)
+    job.stop()
+    shutil.copytree(f"{t.dir}/state/spool", f"{t.dir}/backup")
+    job = t.start(s)
+    send(port(job), list(range(30)))
+    settle(t, job, 30)
+    shutil.rmtree(f"{t.dir}/state/spool")
+    shutil.copytree(f"{t.dir}/backup", f"{t.dir}/state/spool")
+    log = t.run(s, code=2, timeout=30)
+    require("positions.beyond-end" in log and "the spool of table" in log and "ends at record 0" in log and "topic" not in log.split("positions.beyond-end")[1], log[-2000:])
+
+
 def in_use():
     t = Tables(None, "spool-in-use")
     s = script(t)
@@ -235,4 +252,4 @@ def damage():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (kill, lost_directory, in_use, other_pipeline, select, full, damage)})
+    main({f.__name__: f for f in (kill, lost_directory, restored, in_use, other_pipeline, select, full, damage)})

@@ -277,6 +277,38 @@ static void test_drain(void **state) {
     src_close(s);
 }
 
+static void count_splits(void *cx, fz_metric m, const char *label, uint64_t v) {
+    assert_null(label);
+    if (m == FZ_M_SOURCE_SPLITS) *(uint64_t *)cx = v;
+}
+/* How far behind, in bytes: all files together, the beginning of a line too; nothing is behind a stop. */
+static void test_lag(void **state) {
+    (void)state;
+    uint64_t splits = 99;
+    src_source *s = begin(dir);
+    assert_int_equal(src_lag(s), 0);
+    put("app.log", "w", "12345\n");
+    put("web.log", "w", "w\n");
+    discover(s);
+    assert_int_equal(src_lag(s), 8);
+    bool done;
+    fz_free(take(s, &done));
+    assert_int_equal(src_lag(s), 0);
+    put("app.log", "a", "abc\nde");
+    assert_int_equal(src_lag(s), 6);
+    EXPECT(s, "abc|");
+    assert_int_equal(src_lag(s), 2);
+    put("web.log", "a", "more\n");
+    assert_int_equal(src_lag(s), 7);
+    src_metrics(s, count_splits, &splits);
+    assert_int_equal(splits, 2);
+    fz_error err;
+    assert_int_equal(src_drain(s, &err), FZ_OK);
+    put("web.log", "a", "behind the stop\n");
+    assert_int_equal(src_lag(s), 5); /* the line that has no end is left to the next run */
+    src_close(s);
+}
+
 /* Two logs that begin with the same line cannot be told apart: the second is not read. */
 static void test_same_beginning(void **state) {
     (void)state;
@@ -503,7 +535,7 @@ static void test_packed_and_plain(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {T(test_lines), T(test_renamed), T(test_removed), T(test_copytruncate), T(test_positions), T(test_drain), T(test_same_beginning), T(test_packed), T(test_packed_position),
+    const struct CMUnitTest tests[] = {T(test_lines), T(test_renamed), T(test_removed), T(test_copytruncate), T(test_positions), T(test_drain), T(test_lag), T(test_same_beginning), T(test_packed), T(test_packed_position),
                                        T(test_packed_while_followed), T(test_packed_copytruncate), T(test_packed_in_part), T(test_packed_same_beginning), T(test_packed_and_plain)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

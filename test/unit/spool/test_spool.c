@@ -32,6 +32,77 @@ static void test_append_read(void **state) {
     spool_close(s);
 }
 
+/* Frames of `each` records up to `to`; record i came in at BEGAN + i. */
+enum { BEGAN = 1000000 };
+static void append_dated(spool *s, uint64_t from, uint64_t to, uint32_t each) {
+    uint64_t ticket = 0;
+    for (; from < to; from += each) {
+        made m;
+        make_frame(&m, from, each, 1);
+        m.f.arrival_ms = BEGAN + (int64_t)from;
+        OK(spool_append(s, &m.f, 1, 1000, &ticket, err_));
+        drop_frame(&m);
+    }
+    OK(spool_wait(s, ticket, 10000, err_));
+}
+/* What is told about a record's arrival is never too late, and too early by `step` at most. */
+static void check_arrivals(spool *s, uint64_t from, uint64_t to, int64_t step) {
+    for (uint64_t i = from; i < to; i += 37) {
+        int64_t ms = spool_arrival_ms(s, i), right = BEGAN + (int64_t)i;
+        if (ms > right || ms < right - step) fail_msg("record %" PRIu64 " came in at %" PRId64 ", and %" PRId64 " is told", i, right, ms);
+    }
+    assert_int_equal(spool_arrival_ms(s, to), 0);
+}
+
+static void test_arrivals_and_stats(void **state) {
+    (void)state;
+    spool_options o = {.segment_bytes = 64 << 10};
+    spool *s = open_spool(&o);
+    spool_stats st = spool_get_stats(s);
+    assert_int_equal(st.waiting + (uint64_t)st.oldest_ms + st.unsynced + (uint64_t)st.unsynced_ms, 0);
+    assert_false(st.full || st.failing);
+    append_dated(s, 0, 20000, 50);
+    check_arrivals(s, 0, 20000, 550);
+    st = spool_get_stats(s);
+    assert_int_equal(st.waiting, 20000);
+    assert_int_equal(st.oldest_ms, BEGAN);
+    assert_int_equal(st.disk_bytes, spool_bytes(s));
+    assert_int_equal(st.max_bytes, 1 << 30);
+    OK(spool_trim(s, 9000, err_));
+    st = spool_get_stats(s);
+    assert_int_equal(st.waiting, 11000);
+    assert_true(st.oldest_ms <= BEGAN + 9000 && st.oldest_ms > BEGAN + 8400);
+    spool_close(s);
+    s = open_spool(&o); /* what was trimmed within a segment is not known any more */
+    check_arrivals(s, 9000, 20000, 20000);
+    append_dated(s, 20000, 2000000, 500); /* marks are thinned out */
+    check_arrivals(s, 20000, 2000000, 1600);
+    OK(spool_trim(s, 2000000, err_));
+    st = spool_get_stats(s);
+    assert_int_equal(st.waiting + (uint64_t)st.oldest_ms, 0);
+    spool_close(s);
+}
+
+static void test_failing_is_told(void **state) {
+    (void)state;
+    spool *s = open_spool(NULL);
+    uint64_t ticket;
+    OK(fz_fault_arm("spool.fsync:1:eio", err_));
+    OK(try_append(s, 0, 5, 1, 0, &ticket, err_));
+    for (int i = 0; i < 5000 && !spool_get_stats(s).failing && spool_durable(s) < 5; i++) usleep(1000);
+    spool_stats st = spool_get_stats(s);
+    if (spool_durable(s) < 5) {
+        assert_true(st.failing);
+        assert_int_equal(st.unsynced, 5);
+        assert_true(st.unsynced_ms >= 0);
+    }
+    OK(spool_wait(s, ticket, 10000, err_));
+    st = spool_get_stats(s);
+    assert_false(st.failing);
+    assert_int_equal(st.unsynced + (uint64_t)st.unsynced_ms, 0);
+    spool_close(s);
+}
+
 static void test_frames_of_one_append(void **state) {
     (void)state;
     spool *s = open_spool(NULL);
@@ -300,7 +371,7 @@ static void test_trim_fails(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, spool_setup, spool_teardown)
-    const struct CMUnitTest tests[] = {T(test_append_read), T(test_frames_of_one_append), T(test_small_memory), T(test_full_and_trim), T(test_large_messages), T(test_in_use), T(test_threads),
+    const struct CMUnitTest tests[] = {T(test_append_read), T(test_arrivals_and_stats), T(test_failing_is_told), T(test_frames_of_one_append), T(test_small_memory), T(test_full_and_trim), T(test_large_messages), T(test_in_use), T(test_threads),
                                        T(test_enospc), T(test_write_eio), T(test_fsync_eio), T(test_fsync_enospc), T(test_first_sync_fails), T(test_close_while_failing), T(test_trim_fails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
