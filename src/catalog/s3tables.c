@@ -96,7 +96,7 @@ static fz_status s3tables_namespace_exists(cat_catalog *c, cat_namespace ns, boo
     s3tables_request rq = {.op = "GetNamespace", .method = "GET", .path = s3tables_path(c, a, "namespaces", ns.level[0], NULL, ""), .about = ns.level[0]};
     fz_status rc = s3tables_call(c, &rq, NULL, &r, err);
     *out = rc == FZ_OK;
-    if (rc != FZ_OK && r.not_found && strcmp(err->code, "catalog.no-table-bucket") != 0) rc = FZ_OK;
+    if (rc != FZ_OK && r.not_found && strcmp(err->code, "catalog.no-table-bucket") != 0) rc = s3tables_check_bucket(c, err);
     fz_arena_free(a);
     return rc;
 }
@@ -137,7 +137,11 @@ static fz_status list(cat_catalog *c, const s3tables_request *rq, const char *me
         page.query = q.len ? fz_buf_cstr(&q) : NULL;
         fz_status rc = s3tables_call(c, &page, &answer, &r, err);
         fz_buf_free(&q);
-        if (rc != FZ_OK && r.not_found && rq->query && strcmp(err->code, "catalog.no-table-bucket") != 0) return s3tables_no_namespace(c, rq->about, err);
+        if (rc != FZ_OK && r.not_found && strcmp(err->code, "catalog.no-table-bucket") != 0) {
+            if (!rq->query) return s3tables_no_bucket(c, err); /* all namespaces of a bucket can only be missing with it */
+            FZ_TRY(s3tables_check_bucket(c, err));
+            return s3tables_no_namespace(c, rq->about, err);
+        }
         if (rc != FZ_OK) return rc;
         json_array_foreach(json_object_get(answer, member), i, item) {
             const json_t *v = json_object_get(item, name);

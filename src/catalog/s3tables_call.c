@@ -20,21 +20,39 @@ fz_status s3tables_no_namespace(const cat_catalog *c, const char *name, fz_error
     return fz_fail(err, FZ_USER, "catalog.namespace-not-found", "the database '%s' does not exist in catalog '%s'", name, c->name);
 }
 
+fz_status s3tables_no_bucket(const cat_catalog *c, fz_error *err) {
+    fz_fail(err, FZ_USER, "catalog.no-table-bucket", "the table bucket '%s' of catalog '%s' does not exist", ((const s3tables *)c->impl)->arn, c->name);
+    return fz_hint(err, "'warehouse' is the ARN of the table bucket; region and account in it must be right");
+}
+
+/* Who may not ask for the bucket may ask for what is in it. */
+fz_status s3tables_check_bucket(cat_catalog *c, fz_error *err) {
+    const char *const ops[][2] = {{"GetTableBucket", "buckets"}, {"ListNamespaces", "namespaces"}};
+    fz_status rc = FZ_OK;
+    fz_arena *a = fz_arena_new();
+    for (int i = 0; i < 2; i++) {
+        s3tables_result r;
+        fz_error why;
+        s3tables_request rq = {.op = ops[i][0], .method = "GET", .path = s3tables_path(c, a, ops[i][1], NULL, NULL, ""), .query = i ? "maxNamespaces=1" : NULL, .about = c->name};
+        fz_status st = s3tables_call(c, &rq, NULL, &r, &why);
+        if (st != FZ_OK && r.not_found) rc = s3tables_no_bucket(c, err);
+        if (st == FZ_OK || rc != FZ_OK) break;
+    }
+    fz_arena_free(a);
+    return rc;
+}
+
 /* Credentials that are expired, unknown or wrongly signed are no matter of grants: what the transport says of them stands. */
 static bool is_denial(const aws_answer *ans) {
     return ans->http.status == 403 && (fz_starts(ans->error_code, "Forbidden") || fz_starts(ans->error_code, "AccessDenied") || !ans->error_code[0]);
 }
 
 static fz_status classify(const cat_catalog *c, const s3tables_request *rq, const aws_answer *ans, fz_error *err) {
-    const s3tables *s = c->impl;
     if (is_denial(ans)) {
         pointer_reclass(err, FZ_USER, "catalog.denied");
         return fz_hint(err, "the role needs s3tables:%s on the table bucket and its tables (and s3tables:GetTableData, s3tables:PutTableData for what is in them)", rq->op);
     }
-    if (ans->http.status == 404 && strstr(ans->error_message, "ucket")) {
-        fz_fail(err, FZ_USER, "catalog.no-table-bucket", "the table bucket '%s' of catalog '%s' does not exist", s->arn, c->name);
-        return fz_hint(err, "'warehouse' is the ARN of the table bucket; region and account in it must be right");
-    }
+    if (ans->http.status == 404 && strstr(ans->error_message, "ucket")) return s3tables_no_bucket(c, err);
     if (ans->http.status == 409) return pointer_reclass(err, FZ_CONFLICT, "catalog.conflict");
     if (ans->http.status == 400 && fz_starts(ans->error_code, "BadRequest")) return pointer_reclass(err, FZ_USER, "catalog.invalid-input");
     return err->cls;

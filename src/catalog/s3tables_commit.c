@@ -97,7 +97,10 @@ static fz_status make_empty(cat_catalog *c, const cat_ident *id, fz_arena *a, s3
                            .body = json_pack("{s:s, s:s}", "name", id->name, "format", "ICEBERG"), .writes = true, .about = cat_ident_text(a, id)};
     fz_status rc = s3tables_call(c, &rq, NULL, &r, err);
     *made = rc == FZ_OK;
-    if (rc != FZ_OK && r.not_found && strcmp(err->code, "catalog.no-table-bucket") != 0) return s3tables_no_namespace(c, ns, err);
+    if (rc != FZ_OK && r.not_found && strcmp(err->code, "catalog.no-table-bucket") != 0) {
+        FZ_TRY(s3tables_check_bucket(c, err));
+        return s3tables_no_namespace(c, ns, err);
+    }
     if (rc != FZ_OK && !r.conflict && !r.unsure) return rc;
     fz_error why = *err;
     FZ_TRY(s3tables_get_pointer(c, id, a, p, err));

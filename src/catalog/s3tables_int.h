@@ -35,6 +35,10 @@ fz_status s3tables_call(cat_catalog *c, const s3tables_request *rq, json_t **out
 /* "/<collection>/<arn>[/<a>[/<b>]]<tail>" with all segments encoded. a, b may be NULL. */
 const char *s3tables_path(const cat_catalog *c, fz_arena *ar, const char *collection, const char *a, const char *b, const char *tail);
 fz_status s3tables_no_namespace(const cat_catalog *c, const char *name, fz_error *err);
+fz_status s3tables_no_bucket(const cat_catalog *c, fz_error *err);
+/* What S3 Tables says of a namespace that is not there, it says of one in a table bucket that is not there too: asks for the bucket itself. USER "catalog.no-table-bucket" when it is
+ * surely not there; FZ_OK also when that cannot be learned. */
+fz_status s3tables_check_bucket(cat_catalog *c, fz_error *err) FZ_MUST_USE;
 
 /* GetTableMetadataLocation. */
 typedef struct s3tables_pointer {

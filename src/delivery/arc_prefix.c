@@ -197,6 +197,13 @@ const char *arc_split_location(fz_arena *a, const char *s, const char **base) {
     return p + 1;
 }
 
+const char *arc_fixed_part(fz_arena *a, const char *base, const char *prefix) {
+    const char *expression = strstr(prefix, "!{");
+    size_t n = expression ? (size_t)(expression - prefix) : strlen(prefix);
+    bool local = *base == '/' || fz_starts(base, "file:");
+    return fz_arena_printf(a, "%s%.*s%s", base, (int)n, prefix, local && !expression && n && prefix[n - 1] != '/' ? "/" : "");
+}
+
 void arc_error_line(const arc_failure *f, fz_sv row, int64_t arrival_ms, fz_buf *out) {
     fz_buf_printf(out, "{\"attemptsMade\":%u,\"arrivalTimestamp\":%" PRId64 ",\"errorCode\":\"%s\",\"errorMessage\":", f->attempts, arrival_ms, f->code);
     fz_buf_json(out, f->message, strlen(f->message));

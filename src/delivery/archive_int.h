@@ -34,6 +34,8 @@ void arc_uuid5(const char *space, const char *text, char out[37]);
 
 /* "s3://bucket/", "file:///" or "/" into base; what follows is returned, NULL: s is no location. */
 const char *arc_split_location(fz_arena *a, const char *s, const char **base);
+/* base and the part of the prefix that follows it which is the same for all objects; a directory of local files ends in a slash. */
+const char *arc_fixed_part(fz_arena *a, const char *base, const char *prefix);
 /* One line of an error object, as Firehose's: row is what could not be delivered, without its LF. */
 typedef struct arc_failure { const char *code, *message, *table; uint32_t attempts; int64_t last_attempt_ms; } arc_failure;
 void arc_error_line(const arc_failure *f, fz_sv row, int64_t arrival_ms, fz_buf *out);

@@ -100,6 +100,13 @@ static fz_status logs_check(const fz_pair *o, size_t n, const col_schema *schema
     return rc;
 }
 
+static fz_status logs_places(const fz_pair *o, size_t n, fz_arena *a, dlv_place *out, uint32_t *n_out, fz_error *err) {
+    (void)err;
+    const char *path = fz_pair_get(o, n, "error.path"), *base = "", *rest = path ? arc_split_location(a, path, &base) : NULL;
+    if (rest) out[(*n_out)++] = (dlv_place){"error.path", arc_fixed_part(a, base, rest)};
+    return FZ_OK;
+}
+
 static void release(logs *x) {
     if (x->events) logs_free(x->events);
     fz_free(x->events);
@@ -305,6 +312,6 @@ const dlv_ops dlv_cloudwatch_logs_ops = {
     .name = "cloudwatch-logs",
     .doc = "Events of a log stream of Amazon CloudWatch Logs. At least once: events of the last moments before a kill can come twice. Events that the service does not keep (older than 14 days or the group's retention, more than "
            "2 hours in the future, empty, over 1,048,550 bytes) are rejected: they go to error.path. Credentials, region and endpoints by the options `client.*` of catalogs.",
-    .options = options, .of_store = true, .check = logs_check, .open = logs_open, .close = logs_close, .write = logs_write, .wants = logs_wants, .is_full = logs_is_full,
+    .options = options, .of_store = true, .check = logs_check, .places = logs_places, .open = logs_open, .close = logs_close, .write = logs_write, .wants = logs_wants, .is_full = logs_is_full,
     .cut = logs_cut, .drop = logs_drop, .commit = logs_commit, .divert = logs_divert, .lot_free = logs_lot_free,
 };

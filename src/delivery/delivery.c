@@ -54,6 +54,12 @@ fz_status dlv_check(const fz_pair *o, size_t n, const char *table, const col_sch
     return ops->check ? ops->check(o, n, schema, err) : FZ_OK;
 }
 
+fz_status dlv_places(const fz_pair *o, size_t n, fz_arena *a, dlv_place out[DLV_MAX_PLACES], uint32_t *n_out, fz_error *err) {
+    const dlv_ops *ops = find(fz_pair_get(o, n, "connector"));
+    *n_out = 0;
+    return ops && ops->places ? ops->places(o, n, a, out, n_out, err) : FZ_OK;
+}
+
 const char *dlv_option(const dlv_delivery *d, const char *key) {
     const char *v = fz_pair_get(d->options, d->n_options, key);
     const fz_option *o = v ? NULL : fz_option_find(d->ops->options, key);

@@ -33,6 +33,11 @@ typedef struct dlv_context {
 bool dlv_is_connector(const char *name);
 /* Checks the options; reaches for nothing outside the process. USER, with the position of the option. */
 fz_status dlv_check(const fz_pair *options, size_t n, const char *table, const col_schema *schema, fz_error *err) FZ_MUST_USE;
+/* Where a delivery writes objects, as far as its options alone tell: the fixed beginning of their locations, up to the first expression. Options that dlv_check has accepted; texts in a.
+ * *n_out 0: it writes none. */
+enum { DLV_MAX_PLACES = 2 };
+typedef struct dlv_place { const char *option, *location; } dlv_place;
+fz_status dlv_places(const fz_pair *options, size_t n, fz_arena *a, dlv_place out[DLV_MAX_PLACES], uint32_t *n_out, fz_error *err) FZ_MUST_USE;
 /* USER, or RETRY when the other side cannot be reached. cx is copied. */
 fz_status dlv_open(const fz_pair *options, size_t n, const dlv_context *cx, dlv_delivery **out, fz_error *err) FZ_MUST_USE;
 void dlv_close(dlv_delivery *d); /* what was not committed is dropped; NULL is allowed */

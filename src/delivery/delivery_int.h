@@ -8,6 +8,7 @@ typedef struct dlv_ops {
     const fz_option *options;    /* ends with a NULL name; 'connector' is not in it */
     bool of_store;               /* the options of stores (fio_options, aws_options) are its options too */
     fz_status (*check)(const fz_pair *o, size_t n, const col_schema *schema, fz_error *err); /* what the table of options cannot say; NULL: nothing */
+    fz_status (*places)(const fz_pair *o, size_t n, fz_arena *a, dlv_place *out, uint32_t *n_out, fz_error *err); /* NULL: none */
     fz_status (*open)(dlv_delivery *d, fz_error *err);       /* options and context stand in d */
     void (*close)(dlv_delivery *d);
     fz_status (*load)(dlv_delivery *d, fz_arena *a, const char **state, const char **intent_ranges, const char **intent_state, fz_error *err); /* NULL: the state file of dlv_state_* */

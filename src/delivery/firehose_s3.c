@@ -123,6 +123,16 @@ static fz_status archive_check(const fz_pair *o, size_t n, const col_schema *sch
     return rc;
 }
 
+static fz_status archive_places(const fz_pair *o, size_t n, fz_arena *a, dlv_place *out, uint32_t *n_out, fz_error *err) {
+    (void)err;
+    const char *base = "", *error_base = "", *rest = arc_split_location(a, fz_pair_get(o, n, "path"), &base), *errors = fz_pair_get(o, n, "error.path");
+    out[(*n_out)++] = (dlv_place){"path", arc_fixed_part(a, base, rest ? rest : "")};
+    if (!errors) return FZ_OK;
+    const char *inside = arc_split_location(a, errors, &error_base);
+    out[(*n_out)++] = (dlv_place){"error.path", inside ? arc_fixed_part(a, error_base, inside) : arc_fixed_part(a, base, errors)};
+    return FZ_OK;
+}
+
 static const char *choose_spill_dir(const dlv_delivery *d) {
     const char *dir = fz_pair_get(d->options, d->n_options, "s3.staging-dir");
     if (!dir) dir = getenv("TMPDIR");
@@ -223,6 +233,6 @@ const dlv_ops dlv_firehose_s3_ops = {
     .name = "firehose-s3",
     .doc = "An archive of JSON lines in objects on S3 or in local files, in the manner of Amazon Data Firehose. Exactly once for sources that can be read again: the state directory (execution.checkpointing.dir, else "
            "frazil.state.dir) holds an intent for each object before it is written; on S3 it outlives a lost disk, in local files it does not. It must know conditional writes. The options `s3.*` and `client.*` of catalogs say how S3 is reached.",
-    .options = options, .of_store = true, .check = archive_check, .open = archive_open, .close = archive_close, .load = arc_load, .write = archive_write, .wants = archive_wants, .is_full = archive_is_full,
+    .options = options, .of_store = true, .check = archive_check, .places = archive_places, .open = archive_open, .close = archive_close, .load = arc_load, .write = archive_write, .wants = archive_wants, .is_full = archive_is_full,
     .cut = archive_cut, .drop = archive_drop, .commit = arc_commit, .divert = arc_divert, .lot_free = archive_lot_free,
 };

@@ -36,6 +36,10 @@ typedef struct net_listen_options {
 } net_listen_options;
 /* authenticated: something in the options authenticates peers; opt_out: the user said that anybody may. USER "listen.open" for a wider address without either; "listen.address". */
 fz_status net_listen_check(const char *address, bool authenticated, bool opt_out, fz_error *err) FZ_MUST_USE;
+/* Could a listener be made? Takes the address and gives it back at once. Errors as of the listeners, but those of TLS. Any thread. */
+fz_status net_listen_try(const net_listen_options *o, bool datagrams, fz_error *err) FZ_MUST_USE;
+/* Can the PEM files be read, and do they belong together? *expires_s: end of the server's certificate, seconds since the epoch. USER "listen.tls". Any thread. */
+fz_status net_listen_try_tls(const net_listen_options *o, int64_t *expires_s, fz_error *err) FZ_MUST_USE;
 
 typedef struct net_listener net_listener;
 typedef struct net_stats { uint64_t accepted, refused, timed_out, too_large, tls_failed; uint32_t open; uint64_t bytes_in, buffered; } net_stats;

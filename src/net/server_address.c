@@ -99,3 +99,11 @@ fz_status net_address_bind(const char *address, int socktype, int *fd, char text
     if (getsockname(*fd, (struct sockaddr *)&a, &n) == 0) net_address_text(&a, text);
     return FZ_OK;
 }
+
+fz_status net_listen_try(const net_listen_options *o, bool datagrams, fz_error *err) {
+    int fd;
+    char text[NET_ADDRESS];
+    FZ_TRY(net_address_bind(o->address, datagrams ? SOCK_DGRAM : SOCK_STREAM, &fd, text, err));
+    close(fd);
+    return FZ_OK;
+}

@@ -71,6 +71,16 @@ fz_status net_server_tls(const net_listen_options *o, const char *alpn, SSL_CTX 
     return rc;
 }
 
+fz_status net_listen_try_tls(const net_listen_options *o, int64_t *expires_s, fz_error *err) {
+    SSL_CTX *c;
+    FZ_TRY(net_server_tls(o, NULL, &c, err));
+    struct tm end = {0};
+    bool known = ASN1_TIME_to_tm(X509_get0_notAfter(SSL_CTX_get0_certificate(c)), &end) == 1;
+    *expires_s = known ? (int64_t)timegm(&end) : INT64_MAX;
+    SSL_CTX_free(c);
+    return FZ_OK;
+}
+
 char *net_tls_peer_name(SSL *ssl) {
     X509 *cert = SSL_get0_peer_certificate(ssl);
     if (!cert) return NULL;

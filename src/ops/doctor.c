@@ -119,6 +119,13 @@ void doc_free(doctor *d) {
     fz_arena_free(d->a);
 }
 
+/* A red step without advice of its own gets that of its code. */
+static void advise_all(doctor *d) {
+    for (doc_step *s = d->first; s; s = s->next)
+        for (const ops_doctor_code *c = ops_doctor_codes(); !*s->advice && s->status == OPS_STEP_FAIL && c->code; c++)
+            if (strcmp(c->code, s->code) == 0) doc_advise(d, s, "%s", c->advice);
+}
+
 void ops_doctor(const ops_plan *p, const ops_doctor_options *o, fz_buf *out, bool *sound) {
     doctor d;
     doc_init(&d, p);
@@ -127,8 +134,12 @@ void ops_doctor(const ops_plan *p, const ops_doctor_options *o, fz_buf *out, boo
     doc_catalogs(&d);
     doc_sources(&d);
     doc_tables(&d);
+    doc_deliveries(&d);
     doc_positions(&d);
     doc_directories(&d);
+    doc_metrics_port(&d);
+    doc_metrics_cloudwatch(&d);
+    advise_all(&d);
     *sound = doc_sound(&d);
     doc_render(&d, o, out);
     doc_free(&d);

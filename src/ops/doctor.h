@@ -57,20 +57,26 @@ typedef struct ops_need_insert {
     sql_pos pos;
 } ops_need_insert;
 
+typedef struct ops_need_delivery {
+    const sql_table *target;     /* a table of a connector that can be written to */
+    const conf *settings;
+    sql_pos pos;
+} ops_need_delivery;
+
 typedef struct ops_need_source { const sql_plan *scan; } ops_need_source; /* a SCAN of a connector's table */
 
 typedef struct ops_plan {
     fz_arena *arena;
     const conf *settings;        /* at the script's end */
-    uint32_t n_catalogs, n_databases, n_tables, n_inserts, n_sources, n_notes;
+    uint32_t n_catalogs, n_databases, n_tables, n_inserts, n_deliveries, n_sources, n_notes;
     ops_need_catalog *catalogs;
     ops_need_database *databases;
     ops_need_table *tables;
     ops_need_insert *inserts;
+    ops_need_delivery *deliveries; /* INSERTs into targets that are no tables of a catalog */
     ops_need_source *sources;
     const char **notes;          /* "would be created", "is not executed" */
     uint32_t n_statements;       /* that the script holds */
-    uint32_t n_deliveries;       /* INSERTs into targets that are no tables of a catalog: only their sources are looked at */
     /* Binds an INSERT against the table as it is. The plan lives in a; sql is filled with what goes with it. */
     fz_status (*bind)(void *cx, const ops_need_insert *in, const cat_table *target, fz_arena *a, sql_plan **out, sql_settings *sql, fz_error *err);
     /* Says what a table that an INSERT reads looks like, before bind. */

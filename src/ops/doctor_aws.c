@@ -241,6 +241,19 @@ static doc_scope *scope_of(doctor *d, doc_catalog *c, bool services_elsewhere) {
 
 /* ---- endpoints ---- */
 
+/* Something of our own answers there, not AWS: on this machine, in this network, or under a name that is not AWS's. */
+static bool is_aws(const char *url) { return strstr(url, ".amazonaws.com") || strstr(url, ".api.aws") || strstr(url, ".on.aws"); }
+static bool on_this_machine(const char *url) {
+    const char *host = strstr(url, "://") ? strstr(url, "://") + 3 : url;
+    return fz_starts(host, "127.") || fz_starts(host, "localhost") || fz_starts(host, "[::1]") || fz_starts(host, "0.0.0.0");
+}
+
+static void advise_unreachable(doctor *d, doc_step *s, const char *url, const char *service) {
+    if (on_this_machine(url)) doc_advise(d, s, "nothing answers at %s on this machine: start what should listen there, or correct the endpoint (the option of this script, or AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_... in the environment)", url);
+    else if (!is_aws(url)) doc_advise(d, s, "is the service at %s up, and does a firewall or proxy stand between? Else correct the endpoint", url);
+    else doc_advise(d, s, "let HTTPS out: route and security group, HTTPS_PROXY, or in a VPC without a way out an endpoint for com.amazonaws.REGION.%s", service);
+}
+
 static void reach(doctor *d, doc_step *s, const char *url, const net_tls *tls, const char *service) {
     fz_error e = {0};
     const char *address = "";
@@ -254,7 +267,7 @@ static void reach(doctor *d, doc_step *s, const char *url, const net_tls *tls, c
     else if (strcmp(e.code, "net.tls-certificate") == 0) doc_advise(d, s, "the certificate is not trusted: a proxy that opens TLS needs its CA in AWS_CA_BUNDLE; else somebody else answers under this name");
     else if (strcmp(e.code, "net.tls") == 0) doc_advise(d, s, "the port does not speak TLS: http instead of https, or a proxy?");
     else if (strcmp(e.code, "net.proxy") == 0) doc_advise(d, s, "check HTTPS_PROXY and NO_PROXY of this process");
-    else doc_advise(d, s, "let HTTPS out: route and security group, HTTPS_PROXY, or in a VPC without a way out an endpoint for com.amazonaws.REGION.%s", service);
+    else advise_unreachable(d, s, url, service);
 }
 
 /* The endpoint of a service as the options and the environment name it; `on` must be good (the region). */
@@ -309,7 +322,7 @@ void doc_aws_ground(doctor *d, doc_catalog *c) {
     }
     if (!glue && !tables && !s3 && !rest) return;
     const char *service_url = glue ? opt(c, "glue.endpoint") : tables ? opt(c, "s3tables.endpoint") : rest ? opt(c, "uri") : opt(c, "s3.endpoint");
-    bool elsewhere = service_url && !strstr(service_url, "amazonaws.com");
+    bool elsewhere = service_url && !is_aws(service_url);
     doc_scope *s = scope_of(d, c, elsewhere);
     c->region = s->region_name;
     c->account = s->account;
@@ -334,14 +347,43 @@ void doc_settings_ground(doctor *d, doc_catalog *c) {
     if (region) v[n++] = (fz_pair){.key = "client.region", .value = region};
     if (key) v[n++] = (fz_pair){.key = "s3.access-key-id", .value = key};
     if (conf_get(s, "s3.endpoint")) v[n++] = (fz_pair){.key = "s3.endpoint", .value = conf_get(s, "s3.endpoint")};
+    doc_store_ground(d, c, "directories of the settings", v, n);
+}
+
+static doc_scope *scope_for(doctor *d, doc_catalog *c, const char *kind, const char *name, const fz_pair *options, size_t n, const char *given) {
     ops_need_catalog *need = FZ_ANEW(d->a, ops_need_catalog);
-    *need = (ops_need_catalog){.name = "directories of the settings", .options = v, .n_options = n};
+    *need = (ops_need_catalog){.name = name, .options = options, .n_options = n};
     c->need = need;
-    c->kind = "settings";
-    doc_scope *x = scope_of(d, c, conf_get(s, "s3.endpoint") && !strstr(conf_get(s, "s3.endpoint"), "amazonaws.com"));
-    const doc_step *known[] = {x->region, x->credentials, x->role, x->identity, NULL};
-    const doc_step *who = first_bad(known, 4), *store = endpoint_step(d, c, "doctor.endpoint.s3", "s3", conf_get(s, "s3.endpoint"), first_bad(known, 1)), *both[] = {who, store};
+    c->kind = kind;
+    doc_scope *x = scope_of(d, c, given && !is_aws(given));
+    c->region = x->region_name;
+    c->account = x->account;
+    c->arn = x->arn;
+    return x;
+}
+
+void doc_store_ground(doctor *d, doc_catalog *c, const char *name, const fz_pair *options, size_t n) {
+    const char *given = fz_pair_get(options, n, "s3.endpoint");
+    doc_scope *x = scope_for(d, c, "store", name, options, n, given);
+    const doc_step *known[] = {x->region, x->credentials, x->role, x->identity};
+    const doc_step *who = first_bad(known, 4), *store = endpoint_step(d, c, "doctor.endpoint.s3", "s3", given, first_bad(known, 1)), *both[] = {who, store};
     c->store = first_bad(both, 2);
+}
+
+void doc_service_ground(doctor *d, doc_catalog *c, const char *name, const fz_pair *options, size_t n, const char *service, const char *code, const char *given, const char **url) {
+    fz_error e = {0};
+    *url = NULL;
+    if (fio_new(options, n, &c->io, &e) != FZ_OK) {
+        doc_step *s = doc_begin(d, code, name);
+        doc_fail_error(d, s, &e);
+        c->ground = s;
+        return;
+    }
+    doc_scope *x = scope_for(d, c, "rest", name, options, n, given); /* the chain counts, not keys of a store */
+    const doc_step *known[] = {x->region, x->credentials, x->role, x->identity};
+    const doc_step *who = first_bad(known, 4), *there = endpoint_step(d, c, code, service, given, first_bad(known, 1)), *both[] = {who, there};
+    c->ground = first_bad(both, 2);
+    if (c->aws && aws_endpoint(c->aws, service, given, d->a, url, NULL, &e) != FZ_OK) *url = NULL;
 }
 
 /* What a source's login with credentials of AWS rests on. */

@@ -53,6 +53,12 @@ static void missing_sql(doctor *d, doc_catalog *c, doc_step *s, const fz_error *
     }
 }
 
+static void no_table_bucket(doctor *d, doc_step *s, const fz_error *e) {
+    const char *name = strstr(e->message, ":bucket/");
+    doc_fail_error(d, s, e);
+    doc_advise(d, s, "aws s3tables list-table-buckets shows what is there; aws s3tables create-table-bucket --name %.*s makes it", name ? (int)strcspn(name + 8, "'") : 3, name ? name + 8 : "...");
+}
+
 static void hadoop_step(doctor *d, doc_catalog *c, doc_step *s) {
     const char *dir = fio_local_path(cat_warehouse(c->cat));
     cat_names names;
@@ -62,6 +68,16 @@ static void hadoop_step(doctor *d, doc_catalog *c, doc_step *s) {
         c->absent = true;
     } else if (cat_list_namespaces(c->cat, (cat_namespace){0}, d->a, &names, &e) != FZ_OK) doc_fail_error(d, s, &e);
     else doc_ok(d, s, "%u database%s in %s", names.n, names.n == 1 ? "" : "s", cat_warehouse(c->cat));
+}
+
+/* Whether the table bucket is there: the same answer (404) comes for each namespace of one that is not. Who may not list may still find his namespace. */
+static void table_bucket_step(doctor *d, doc_catalog *c, doc_step *s) {
+    cat_names names;
+    fz_error e = {0};
+    doc_asked(d, s, "s3tables ListNamespaces of %s", cat_warehouse(c->cat));
+    if (cat_list_namespaces(c->cat, (cat_namespace){0}, d->a, &names, &e) == FZ_OK) doc_ok(d, s, "%u database%s in %s", names.n, names.n == 1 ? "" : "s", cat_warehouse(c->cat));
+    else if (strcmp(e.code, "catalog.no-table-bucket") == 0) no_table_bucket(d, s, &e);
+    else if (!doc_blame_credentials(d, s, &e)) doc_ok(d, s, "type '%s', warehouse %s; its databases cannot be listed, which the job does not need: %s", c->kind, cat_warehouse(c->cat), doc_error_text(d, &e));
 }
 
 /* A table bucket by the name that the account gives it: its ARN follows from identity and region, as in a session. */
@@ -99,6 +115,7 @@ static void open_catalog(doctor *d, doc_catalog *c) {
         return;
     }
     if (strcmp(c->kind, "hadoop") == 0) hadoop_step(d, c, s);
+    else if (strcmp(c->kind, "s3tables") == 0) table_bucket_step(d, c, s);
     else doc_ok(d, s, "type '%s'%s%s", c->kind, cat_warehouse(c->cat) ? ", warehouse " : "", cat_warehouse(c->cat) ? cat_warehouse(c->cat) : "");
 }
 
@@ -125,6 +142,17 @@ void doc_catalogs(doctor *d) {
 
 /* ---- databases ---- */
 
+/* That the table bucket is missing may be learned only here: who may not list it is not told before. */
+static void database_refused(doctor *d, doc_catalog *c, doc_step *s, const char *name, const fz_error *e) {
+    doc_step *of_catalog = doc_find(d, "doctor.catalog", c->need->name);
+    if (strcmp(e->code, "catalog.no-table-bucket") != 0 || !of_catalog) {
+        doc_refused(d, c, s, name, NULL, e);
+        return;
+    }
+    if (doc_good(of_catalog)) no_table_bucket(d, of_catalog, e);
+    (void)doc_blocked(d, s, of_catalog);
+}
+
 static const doc_step *database_step(doctor *d, uint32_t index) {
     const ops_need_database *n = &d->plan->databases[index];
     doc_catalog *c = &d->catalogs[n->catalog];
@@ -136,7 +164,7 @@ static const doc_step *database_step(doctor *d, uint32_t index) {
     fz_error e = {0};
     doc_asked(d, s, "does the database '%s' exist in catalog '%s' (type '%s')?", n->name, c->need->name, c->kind);
     if (doc_blocked(d, s, c->ground)) return s;
-    if (c->cat && cat_namespace_exists(c->cat, cat_ident_of(c->cat, d->a, n->name, NULL).ns, &there, &e) != FZ_OK) doc_refused(d, c, s, n->name, NULL, &e);
+    if (c->cat && cat_namespace_exists(c->cat, cat_ident_of(c->cat, d->a, n->name, NULL).ns, &there, &e) != FZ_OK) database_refused(d, c, s, n->name, &e);
     else if (there) doc_ok(d, s, "it is there");
     else if (n->made) doc_ok(d, s, "it is not there: the script makes it");
     else {
@@ -204,12 +232,16 @@ static void table_steps(doctor *d, doc_table *t) {
     }
 }
 
+static bool on_s3(const char *location) { return location && fz_starts(location, "s3"); }
+
 static void store_steps(doctor *d, doc_table *t) {
     doc_catalog *c = &d->catalogs[t->need->catalog];
-    const char *place = doc_good(t->step) ? place_of(d, c, t) : t->need->location;
+    const char *place = doc_good(t->step) ? place_of(d, c, t) : t->need->location, *warehouse = opt(c->need, "warehouse");
+    if (!place && on_s3(warehouse) && !doc_good(t->step) && c->store && c->io) (void)doc_bucket(d, c->io, warehouse, c->store); /* whatever is wrong with the table, this will be wrong after it */
     if (!place && doc_good(t->step)) return;
     /* A table that cannot be reached says nothing of its store, unless the script names the place. */
     doc_store_probe(d, t->loaded ? t->loaded->io : c->io, place ? place : "s3://unknown/x", t->need->text, place && c->store ? c->store : place ? NULL : t->step);
+    if (on_s3(place)) doc_staging(d, c->need->options, c->need->n_options);
 }
 
 /* Written by an INSERT or made by the script: its files go somewhere. */

@@ -4,16 +4,19 @@
  *   doctor_report.c   text and JSON
  *   doctor_codes.c    the table of codes
  *   doctor_source.c   Kafka and other sources
+ *   doctor_listen.c   sources that listen: spool, address, certificates, who may send; the port of /metrics
  *   doctor_aws.c      region, credentials, identity, clock, endpoints
  *   doctor_lake.c     analytics integration, Lake Formation, roles
  *   doctor_catalog.c  catalogs, databases, tables
  *   doctor_table.c    format version, schema, writing, positions
- *   doctor_store.c    probe objects; directories of the settings
+ *   doctor_store.c    buckets, probe objects; directories of the settings
+ *   doctor_delivery.c deliveries: archives, CloudWatch Logs; metrics to CloudWatch
  */
 #ifndef OPS_DOCTOR_INT_H
 #define OPS_DOCTOR_INT_H
 #include "fileio/fileio.h"
 #include "ops/doctor.h"
+#include "source/source.h"
 
 enum { DOC_STEP_MS = 10000, DOC_WHOLE_MS = 180000 };
 
@@ -33,6 +36,8 @@ typedef struct doctor {
     int64_t deadline_ns;
     struct doctor *outer;        /* a part of another examination, whose steps are not told; else NULL */
     struct doc_scope *scopes;    /* doctor_aws.c */
+    struct doc_door *doors;      /* doctor_listen.c */
+    struct doc_bucket *buckets;  /* doctor_store.c */
     struct doc_catalog *catalogs; /* by index of the plan */
     struct doc_table *tables;
 } doctor;
@@ -89,6 +94,11 @@ void doc_catalogs(doctor *d);
 void doc_aws_ground(doctor *d, doc_catalog *c);
 /* The same for the store of directories that settings name: c->io is its store. */
 void doc_settings_ground(doctor *d, doc_catalog *c);
+/* The same for a store of its own: name, for people; c->io is the store of these options. Sets c->store. */
+void doc_store_ground(doctor *d, doc_catalog *c, const char *name, const fz_pair *options, size_t n);
+/* The same for a service: credentials by the options "client.*" (which may be none), then its endpoint (given: as an option names it, or NULL), which is the step `code`; sets c->ground, and c->aws,
+ * which lives as long as c->io: the caller's to unref. *url: the endpoint, NULL: not known. */
+void doc_service_ground(doctor *d, doc_catalog *c, const char *name, const fz_pair *options, size_t n, const char *service, const char *code, const char *given, const char **url);
 const doc_step *doc_login_ground(doctor *d, const char *subject, const fz_pair *options, size_t n);
 /* The role exists; a step that was taken before is found again. region: where we are. */
 doc_step *doc_principal(doctor *d, aws_session *aws, const char *arn, const char *region);
@@ -107,7 +117,23 @@ void doc_table_schema(doctor *d, doc_table *t);
 void doc_table_snapshot(doctor *d, doc_table *t);
 void doc_positions(doctor *d);
 
+/* The bucket of a location exists; asked once of the same store. Gives the step, or `on` where there is no bucket to ask for (local files, S3 Tables). */
+const doc_step *doc_bucket(doctor *d, fio *io, const char *location, const doc_step *on);
 /* Put, get, list and delete of a probe object at a location. */
 void doc_store_probe(doctor *d, fio *io, const char *location, const char *subject, const doc_step *on);
+/* The same for objects whose locations begin with `fixed`, of which only put is needed; replayed: they are read again one day (frazil replay). */
+void doc_archive_probe(doctor *d, fio *io, const char *fixed, const char *subject, bool replayed, const doc_step *on);
+/* Where files wait on their way to S3: option s3.staging-dir, TMPDIR, /tmp. */
+void doc_staging(doctor *d, const fz_pair *options, size_t n);
 void doc_directories(doctor *d);
+/* A directory of this machine: can files be made in it (or can it be made)? */
+void doc_local_directory(doctor *d, doc_step *s, const char *path);
+/* The directory, or the nearest one above it that is there; in d->a. */
+const char *doc_nearest(doctor *d, const char *path);
+
+/* What a source would listen on. */
+void doc_doors(doctor *d, const src_doors *doors, const char *table);
+void doc_metrics_port(doctor *d);
+void doc_deliveries(doctor *d);
+void doc_metrics_cloudwatch(doctor *d);
 #endif

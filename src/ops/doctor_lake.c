@@ -258,9 +258,11 @@ bool doc_blame_credentials(doctor *d, doc_step *s, const fz_error *e) {
 
 /* An object could not be read that the catalog points to: the store's trouble, not the catalog's. */
 static void refused_by_store(doctor *d, doc_step *s, const fz_error *e) {
-    doc_step *get = doc_begin(d, strcmp(e->code, "file.kms") == 0 ? "doctor.kms" : "doctor.s3.get", s->subject);
+    bool bucket = strcmp(e->code, "file.no-bucket") == 0;
+    doc_step *get = doc_begin(d, strcmp(e->code, "file.kms") == 0 ? "doctor.kms" : bucket ? "doctor.s3.bucket" : "doctor.s3.get", s->subject);
     doc_asked(d, get, "%s", s->asked);
     doc_fail_error(d, get, e);
+    if (bucket) doc_advise(d, get, "the catalog points to a bucket that is gone: make it again (aws s3api create-bucket --bucket ...) with what was in it, or drop the table from the catalog");
     s->status = OPS_STEP_SKIPPED;
     s->because = get;
 }
@@ -272,7 +274,7 @@ void doc_refused(doctor *d, doc_catalog *c, doc_step *s, const char *database, c
         refused_by_lake(d, c, s, database, table, e);
         return;
     }
-    if (strcmp(e->code, "file.kms") == 0 || strcmp(e->code, "file.permission") == 0) {
+    if (strcmp(e->code, "file.kms") == 0 || strcmp(e->code, "file.permission") == 0 || strcmp(e->code, "file.no-bucket") == 0) {
         refused_by_store(d, s, e);
         return;
     }

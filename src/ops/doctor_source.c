@@ -174,6 +174,17 @@ static void kafka_source_steps(doctor *d, const sql_plan *scan) {
     if (doc_good(k.login)) open_kafka(d, scan, &k);
 }
 
+static void not_opened(doctor *d, doc_step *s, const fz_error *e) {
+    if (!fz_starts(e->code, "spool.")) {
+        doc_fail_error(d, s, e);
+        return;
+    }
+    doc_step *spool = doc_begin(d, "doctor.spool", s->subject);
+    doc_asked(d, spool, "look at the spool, without taking it into use");
+    doc_fail_error(d, spool, e);
+    (void)doc_blocked(d, s, spool);
+}
+
 static void other_source(doctor *d, const sql_plan *scan) {
     const char *connector = opt(scan->table, "connector"), *path = opt(scan->table, "path");
     doc_step *s = doc_begin(d, "doctor.source", scan->table->path);
@@ -183,8 +194,10 @@ static void other_source(doctor *d, const sql_plan *scan) {
     job_scan *scanned = NULL;
     doc_asked(d, s, "open connector '%s'%s%s", connector ? connector : "", path ? " at " : "", path ? path : "");
     if (doc_blocked(d, s, NULL)) return;
-    if (job_scan_open(scan, &cx, &scanned, &e) != FZ_OK) doc_fail_error(d, s, &e);
+    if (job_scan_open(scan, &cx, &scanned, &e) != FZ_OK) not_opened(d, s, &e);
     else doc_ok(d, s, "connector '%s', %u split%s", connector, src_n_splits(job_scan_source(scanned)), src_n_splits(job_scan_source(scanned)) == 1 ? "" : "s");
+    const src_doors *doors = doc_good(s) ? src_listens(job_scan_source(scanned)) : NULL;
+    if (doors) doc_doors(d, doors, scan->table->path);
     job_scan_close(scanned);
 }
 

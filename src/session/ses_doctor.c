@@ -22,7 +22,7 @@ struct ses_dry {
     ops_plan plan;
     dry_catalog *catalogs;
     dry_insert *inserts;
-    uint32_t cap_catalogs, cap_catalogs2, cap_databases, cap_tables, cap_inserts, cap_inserts2, cap_sources, cap_notes, cap_arenas, cap_confs, cap_dropped;
+    uint32_t cap_catalogs, cap_catalogs2, cap_databases, cap_tables, cap_inserts, cap_inserts2, cap_sources, cap_deliveries, cap_notes, cap_arenas, cap_confs, cap_dropped;
     fz_arena **arenas;            /* of statements */
     conf **confs;
     ses_table **dropped;
@@ -284,9 +284,10 @@ static fz_status run_insert(ses_dry *d, const sql_stmt *st, const conf *settings
         sql_plan *plan;
         const sql_table *target;
         FZ_TRY(ses_bind_insert(s, st, &plan, &target, err));
+        FZ_TRY(ses_check_sources(plan, true, err));
         collect(d, plan);
-        d->plan.n_deliveries++;
-        note(d, "INSERT INTO %s: its sources are looked at, its target is none of a catalog's tables", ses_path_text(d->a, &p));
+        FZ_GROW(d->plan.deliveries, d->plan.n_deliveries, d->cap_deliveries);
+        d->plan.deliveries[d->plan.n_deliveries++] = (ops_need_delivery){.target = target, .settings = settings, .pos = st->pos};
         return FZ_OK;
     }
     const col_schema *query;
@@ -390,6 +391,7 @@ void ses_plan_free(ops_plan *p) {
     fz_free(p->databases);
     fz_free(p->tables);
     fz_free(p->inserts);
+    fz_free(p->deliveries);
     fz_free(p->sources);
     fz_free(p->notes);
     fz_arena_free(d->a);

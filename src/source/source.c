@@ -259,6 +259,7 @@ void src_metrics(src_source *s, src_metric_fn fn, void *cx) {
     if (s->ops->metrics) s->ops->metrics(s, fn, cx);
 }
 int64_t src_arrival(src_source *s, uint32_t split, int64_t at) { return s->ops->arrival ? s->ops->arrival(s, split, at) : 0; }
+const src_doors *src_listens(const src_source *s) { return s->ops->listens && s->cx.look ? s->ops->listens(s) : NULL; }
 uint64_t src_lag(src_source *s) { return s->ops->lag ? s->ops->lag(s) : 0; }
 bool src_gone(const src_source *s, const char *topic) { return s->ops->gone && s->ops->gone(s, topic); }
 

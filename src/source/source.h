@@ -90,6 +90,15 @@ void src_metrics(src_source *s, src_metric_fn fn, void *cx);
 int64_t src_arrival(src_source *s, uint32_t split, int64_t at);
 /* Is there nothing (any more) that could be read of the log that was called `topic`? Only a source that knows all there is says so; logs of others may come back. */
 bool src_gone(const src_source *s, const char *topic);
+/* What a connector that listens would listen on, and where its records wait: of a source that is only looked at (src_context.look). NULL: it does not listen. The texts are those of its options. */
+typedef struct src_listening {
+    const char *address;    /* as given */
+    bool datagrams;
+    bool authenticated;     /* something in the options authenticates senders, certificates too */
+    const char *tls_cert, *tls_key, *tls_ca; /* NULL: none */
+} src_listening;
+typedef struct src_doors { uint32_t n; const src_listening *v; const char *spool_dir; int64_t spool_max; } src_doors;
+const src_doors *src_listens(const src_source *s);
 uint64_t src_record_hash(const fz_record *r); /* hash of key and value with their lengths: what a position carries */
 
 /* Connector tables, for docs and completeness tests; each row is one connector's name and its fz_option table. */

@@ -45,6 +45,7 @@ struct src_ops {
     fz_status (*report_check)(src_source *s, const char **group, fz_error *err);                   /* NULL: nobody to tell */
     fz_status (*aws_login)(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err); /* NULL: never */
     void (*drain)(src_source *s);                                                                  /* takes in no more, sets stops where it knows them; NULL: their bounds are the stops */
+    const src_doors *(*listens)(const src_source *s);                                              /* NULL: it does not */
     uint64_t (*lag)(src_source *s);                                                                /* NULL: 0 */
     void (*metrics)(src_source *s, src_metric_fn fn, void *cx);                                    /* NULL: none of its own */
     int64_t (*arrival)(src_source *s, uint32_t split, int64_t at);                                 /* NULL: 0 */

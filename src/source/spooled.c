@@ -33,7 +33,7 @@ bool src_option_bool(const fz_pair *o, size_t n, const char *name, bool dflt) {
 
 static fz_status out_of_range(const char *name, const char *range, fz_error *err) { return fz_fail(err, FZ_USER, "option.invalid", "option '%s' must be %s", name, range); }
 
-fz_status src_listen_options(const src_spooled *s, const fz_pair *o, size_t n, const char *listen, bool authenticated, net_listen_options *out, fz_error *err) {
+fz_status src_listen_options(src_spooled *s, const fz_pair *o, size_t n, const char *listen, bool authenticated, net_listen_options *out, fz_error *err) {
     *out = (net_listen_options){.address = fz_pair_get(o, n, listen), .tls_cert = fz_pair_get(o, n, "tls.cert"), .tls_key = fz_pair_get(o, n, "tls.key"), .tls_ca = fz_pair_get(o, n, "tls.ca")};
     if (!out->address) return fz_fail(err, FZ_USER, "option.missing", "option '%s' is missing", listen);
     if (!out->tls_cert != !out->tls_key) return fz_fail(err, FZ_USER, "option.conflict", "options 'tls.cert' and 'tls.key' go together");
@@ -48,6 +48,7 @@ fz_status src_listen_options(const src_spooled *s, const fz_pair *o, size_t n, c
     out->idle_timeout_ms = src_option_ms(o, n, "idle-timeout", 300000);
     if (out->message_timeout_ms < 1) return out_of_range("message-timeout", "more than 0", err);
     if (out->idle_timeout_ms < 1) return out_of_range("idle-timeout", "more than 0", err);
+    if (s) s->authenticated = authenticated || out->tls_ca;
     if (s && s->base.cx.memory / 2 > out->max_message) out->max_buffered = (size_t)(s->base.cx.memory / 2);
     else if (s && s->base.cx.memory) out->max_buffered = out->max_message;
     return FZ_OK;
@@ -78,7 +79,7 @@ static void watch(void *cx) { /* the spool's thread */
 }
 
 /* Only looked at: who it is, when it is there at all. */
-static fz_status look(src_spooled *s, const char *dir, fz_error *err) {
+static fz_status look(src_spooled *s, const char *dir, int64_t max, fz_error *err) {
     bool found;
     char incarnation[37];
     uint64_t low;
@@ -87,12 +88,13 @@ static fz_status look(src_spooled *s, const char *dir, fz_error *err) {
     src_split *sp = s->base.splits[0];
     sp->low = sp->start = found ? (int64_t)low : 0;
     sp->high = INT64_MAX;
+    s->looked_dir = fz_strdup(dir);
+    s->doors = (src_doors){.v = s->door, .spool_dir = s->looked_dir, .spool_max = max};
     return FZ_OK;
 }
+const src_doors *src_spooled_listens(const src_source *s) { return &((const src_spooled *)s)->doors; }
 
-static fz_status open_spool(src_spooled *s, const char *dir, const fz_pair *o, size_t n, fz_error *err) {
-    int64_t max = src_option_size(o, n, "spool.max-size", 1 << 30);
-    if (max < 1 << 20) return out_of_range("spool.max-size", "at least 1 mb", err);
+static fz_status open_spool(src_spooled *s, const char *dir, int64_t max, fz_error *err) {
     uint64_t memory = s->base.cx.memory / 2;
     if (memory < LEAST_SPOOL_MEMORY) memory = LEAST_SPOOL_MEMORY;
     if (memory > MOST_SPOOL_MEMORY) memory = MOST_SPOOL_MEMORY;
@@ -119,8 +121,10 @@ fz_status src_spooled_open(src_spooled *s, const src_ops *ops, const fz_pair *op
         fz_fail(err, FZ_USER, "source.no-state-dir", "table %s: connector '%s' needs a directory for records that are not yet committed", s->base.cx.table, ops->name);
         return fz_hint(err, "set 'frazil.state.dir'");
     }
+    int64_t max = src_option_size(options, n, "spool.max-size", 1 << 30);
+    if (max < 1 << 20) return out_of_range("spool.max-size", "at least 1 mb", err);
     char *dir = spooled_dir(&s->base.cx);
-    fz_status rc = cx->look ? look(s, dir, err) : open_spool(s, dir, options, n, err);
+    fz_status rc = cx->look ? look(s, dir, max, err) : open_spool(s, dir, max, err);
     if (rc != FZ_OK) (void)fz_context(err, "table %s", s->base.cx.table);
     fz_free(dir);
     return rc;
@@ -227,6 +231,7 @@ void src_spooled_close(src_source *base) {
     spool_close(s->spool);
     fz_free(s->acks);
     fz_free(s->held);
+    fz_free(s->looked_dir);
     pthread_mutex_destroy(&s->pool_lock);
     pthread_mutex_destroy(&s->listeners_lock);
     src_base_free(&s->base);
@@ -234,6 +239,10 @@ void src_spooled_close(src_source *base) {
 }
 
 /* ---- listening ---- */
+static fz_status add_door(src_spooled *s, const net_listen_options *o, bool datagrams) {
+    s->door[s->doors.n++] = (src_listening){.address = o->address, .datagrams = datagrams, .authenticated = s->authenticated, .tls_cert = o->tls_cert, .tls_key = o->tls_key, .tls_ca = o->tls_ca};
+    return FZ_OK;
+}
 static fz_status add_listener(src_spooled *s, fz_status rc, net_listener *l, bool datagrams, fz_error *err) {
     if (rc != FZ_OK) return fz_context(err, "table %s", s->base.cx.table);
     s->datagrams[s->n_listeners] = datagrams;
@@ -243,19 +252,19 @@ static fz_status add_listener(src_spooled *s, fz_status rc, net_listener *l, boo
 }
 fz_status src_spooled_stream(src_spooled *s, const net_listen_options *o, const char *alpn, const net_proto *p, void *cx, fz_error *err) {
     net_listener *l = NULL;
-    if (!s->loop) return FZ_OK;
+    if (!s->loop) return add_door(s, o, false);
     fz_status rc = net_listen_stream(s->loop, o, alpn, p, cx, &l, err);
     return add_listener(s, rc, l, false, err);
 }
 fz_status src_spooled_http(src_spooled *s, const net_listen_options *o, net_http_fn fn, void *cx, fz_error *err) {
     net_listener *l = NULL;
-    if (!s->loop) return FZ_OK;
+    if (!s->loop) return add_door(s, o, false);
     fz_status rc = net_listen_http(s->loop, o, fn, cx, &l, err);
     return add_listener(s, rc, l, false, err);
 }
 fz_status src_spooled_datagrams(src_spooled *s, const net_listen_options *o, net_datagram_fn fn, void *cx, fz_error *err) {
     net_listener *l = NULL;
-    if (!s->loop) return FZ_OK;
+    if (!s->loop) return add_door(s, o, true);
     fz_status rc = net_listen_datagrams(s->loop, o, fn, cx, &l, err);
     return add_listener(s, rc, l, true, err);
 }

@@ -49,6 +49,10 @@ typedef struct src_spooled {
     pthread_mutex_t listeners_lock;    /* listeners and n_listeners, once src_ops.open has ended */
     net_stats heard;                   /* of listeners that are gone */
     _Atomic uint32_t waiting;          /* held connections, for the metrics */
+    bool authenticated;                /* as src_listen_options was told last, for the next listener */
+    src_doors doors;                   /* when it is only looked at: what would be listened on */
+    src_listening door[SRC_MAX_LISTENERS];
+    char *looked_dir;
     /* loop */
     src_ack *acks;                     /* a ring, tickets grow */
     size_t ack_at, ack_n, ack_cap;
@@ -83,7 +87,7 @@ typedef struct src_spooled {
 #define SRC_LISTEN_OPTIONS SRC_LISTEN_ADDRESS, SRC_LISTEN_LIMITS
 /* Reads them. listen: name of the option with the address. authenticated: the connector's own options authenticate senders ('tls.ca' does as well). The strings are those of options.
  * USER: an option is missing, out of range, or an open address without anything that authenticates (net_listen_check). Also for ops.check, with s NULL. */
-fz_status src_listen_options(const src_spooled *s, const fz_pair *options, size_t n, const char *listen, bool authenticated, net_listen_options *out, fz_error *err) FZ_MUST_USE;
+fz_status src_listen_options(src_spooled *s, const fz_pair *options, size_t n, const char *listen, bool authenticated, net_listen_options *out, fz_error *err) FZ_MUST_USE;
 /* Values of options that have a default in the table or are given here; their types were checked before. */
 int64_t src_option_size(const fz_pair *o, size_t n, const char *name, int64_t dflt);
 int64_t src_option_ms(const fz_pair *o, size_t n, const char *name, int64_t dflt);
@@ -132,9 +136,10 @@ fz_status src_spooled_unassign_all(src_source *s, fz_error *err);
 fz_status src_spooled_poll(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err);
 fz_status src_spooled_report(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err);
 uint64_t src_spooled_lag(src_source *s);
+const src_doors *src_spooled_listens(const src_source *s);
 int64_t src_spooled_arrival(src_source *s, uint32_t split, int64_t at);
 void src_spooled_drain(src_source *s); /* closes the listeners once what was taken in is durable and acknowledged */
 #define SRC_SPOOLED_OPS \
     .replayable = true, .close = src_spooled_close, .bounds = src_spooled_bounds, .probe_before = src_spooled_probe_before, .assign = src_spooled_assign, \
-    .unassign_all = src_spooled_unassign_all, .poll = src_spooled_poll, .report = src_spooled_report, .lag = src_spooled_lag, .arrival = src_spooled_arrival, .drain = src_spooled_drain
+    .unassign_all = src_spooled_unassign_all, .poll = src_spooled_poll, .report = src_spooled_report, .lag = src_spooled_lag, .arrival = src_spooled_arrival, .listens = src_spooled_listens, .drain = src_spooled_drain
 #endif

@@ -28,7 +28,7 @@ static bool protocol_is(const fz_pair *o, size_t n, const char *name) {
     return fz_ieq(v ? v : "tcp", name);
 }
 
-static fz_status listen_options(const src_spooled *s, const fz_pair *o, size_t n, net_listen_options *lo, fz_error *err) {
+static fz_status listen_options(src_spooled *s, const fz_pair *o, size_t n, net_listen_options *lo, fz_error *err) {
     FZ_TRY(src_listen_options(s, o, n, "listen", false, lo, err));
     if (protocol_is(o, n, "tls") && !lo->tls_cert) return fz_fail(err, FZ_USER, "option.missing", "option 'protocol' = 'tls' needs 'tls.cert' and 'tls.key'");
     if (!protocol_is(o, n, "tls") && lo->tls_cert) return fz_fail(err, FZ_USER, "option.conflict", "option 'tls.cert' needs 'protocol' = 'tls'");

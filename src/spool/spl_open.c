@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -272,6 +273,16 @@ fz_status spool_look(const char *dir, bool *found_one, char incarnation[37], uin
     if (least != UINT64_MAX) *low = least;
     fz_free(path);
     return rc;
+}
+
+bool spool_in_use(const char *dir) {
+    char *path = fz_asprintf("%s/lock", dir);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    fz_free(path);
+    if (fd < 0) return false;
+    bool used = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    close(fd); /* and lets go of the lock */
+    return used;
 }
 
 fz_status spl_recover(spool *s, fz_error *err) {

@@ -31,6 +31,7 @@ typedef struct spool_options {
 fz_status spool_open(const char *dir, const spool_options *o, spool **out, fz_error *err) FZ_MUST_USE;
 /* What is in the directory, without taking it into use or changing it: *found false: no spool. */
 fz_status spool_look(const char *dir, bool *found, char incarnation[37], uint64_t *low, fz_error *err) FZ_MUST_USE;
+bool spool_in_use(const char *dir); /* by a process, this one too; false also when that cannot be found out */
 void spool_close(spool *s); /* syncs what was appended; NULL is allowed */
 const char *spool_incarnation(const spool *s);
 

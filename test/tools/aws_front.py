@@ -31,7 +31,7 @@ def classify(method, path, headers, body):
     service = signed.group(1) if signed else "none"
     if "x-amz-target" in headers:
         return service, headers["x-amz-target"].split(".")[-1]
-    if service in ("sts", "iam"):
+    if service in ("sts", "iam", "monitoring"):
         action = re.search(rb"Action=(\w+)", body)
         return service, action.group(1).decode() if action else ""
     if service == "s3":

@@ -16,7 +16,10 @@ static void reply_error(http_reply *out, int status, const char *code, const cha
     out->headers = keep_text(fz_asprintf("x-amzn-errortype: %s:http://internal.amazon.com/\r\nContent-Type: application/json\r\n", code));
     out->body = keep_text(fz_asprintf("{\"message\":\"%s\"}", message ? message : code));
 }
-static void not_found(http_reply *out, const char *what) { reply_error(out, 404, "NotFoundException", keep_text(fz_asprintf("The specified %s does not exist.", what))); }
+static bool nameless; /* what is not there is not named */
+static void not_found(http_reply *out, const char *what) {
+    reply_error(out, 404, "NotFoundException", nameless ? "The specified resource could not be found." : keep_text(fz_asprintf("The specified %s does not exist.", what)));
+}
 
 static const char *key_of(const json_t *in) {
     static char key[600];
@@ -246,6 +249,11 @@ static void test_options(void **state) {
     cat_names v;
     OK(open_tables(ARN "x", NULL, 0));
     FAILS(cat_list_namespaces(c, (cat_namespace){0}, arena, &v, &err), FZ_USER, "catalog.no-table-bucket");
+    bool is; /* a service that says the same of everything that is not there: the bucket is asked for by itself */
+    nameless = true;
+    FAILS(cat_namespace_exists(c, ns1("logs"), &is, &err), FZ_USER, "catalog.no-table-bucket");
+    FAILS(cat_list_tables(c, ns1("logs"), arena, &v, &err), FZ_USER, "catalog.no-table-bucket");
+    nameless = false;
     assert_non_null(strstr(err.message, ARN "x"));
     cat_close(c);
     why_refused[0] = 0; /* of the other ARN */

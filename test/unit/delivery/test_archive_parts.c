@@ -311,10 +311,33 @@ static void texts_and_maps_of_texts(void **state) {
     fz_arena_free(a);
 }
 
+static void fixed_parts(void **state) {
+    (void)state;
+    static const struct { const char *path, *errors, *want, *want_errors; } cases[] = {
+        {"s3://b/p/!{timestamp:yyyy}/", "failed/!{firehose:error-output-type}/", "s3://b/p/", "s3://b/failed/"},
+        {"s3://b/p/logs-!{timestamp:yyyy}/", "s3://e/x", "s3://b/p/logs-", "s3://e/x"},
+        {"s3://b", "s3://e/", "s3://b/", "s3://e/"},
+        {"/a/b", "file:///c/d", "/a/b/", "file:///c/d/"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fz_arena *a = fz_arena_new();
+        const fz_pair o[] = {{.key = "connector", .value = "firehose-s3"}, {.key = "path", .value = cases[i].path}, {.key = "error.path", .value = cases[i].errors}};
+        dlv_place v[DLV_MAX_PLACES];
+        uint32_t n;
+        fz_error e;
+        assert_int_equal(dlv_places(o, 3, a, v, &n, &e), FZ_OK);
+        assert_int_equal(n, 2);
+        assert_string_equal(v[0].location, cases[i].want);
+        assert_string_equal(v[1].location, cases[i].want_errors);
+        assert_string_equal(v[1].option, "error.path");
+        fz_arena_free(a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefixes_are_those_of_firehose), cmocka_unit_test(random_strings_follow_from_the_uuid), cmocka_unit_test(names), cmocka_unit_test(crc_of_pieces),
-        cmocka_unit_test(same_rows_are_same_bytes), cmocka_unit_test(lines_come_back_with_their_times), cmocka_unit_test(no_room_to_spill), cmocka_unit_test(values), cmocka_unit_test(texts_and_maps_of_texts),
+        cmocka_unit_test(same_rows_are_same_bytes), cmocka_unit_test(lines_come_back_with_their_times), cmocka_unit_test(no_room_to_spill), cmocka_unit_test(values), cmocka_unit_test(texts_and_maps_of_texts), cmocka_unit_test(fixed_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

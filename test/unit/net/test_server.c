@@ -395,6 +395,9 @@ static void test_addresses(void **state) {
     net_loop *loop = f->loop;
     assert_int_equal(net_listen_stream(loop, &(net_listen_options){.address = net_listener_address(f->l)}, NULL, &lines, f, &second, &err), FZ_USER);
     assert_string_equal(err.code, "listen.in-use");
+    assert_int_equal(net_listen_try(&(net_listen_options){.address = net_listener_address(f->l)}, false, &err), FZ_USER);
+    assert_string_equal(err.code, "listen.in-use");
+    assert_int_equal(net_listen_try(&(net_listen_options){.address = net_listener_address(f->l)}, true, &err), FZ_OK); /* UDP has ports of its own */
     assert_int_equal(net_listen_stream(loop, &(net_listen_options){.address = "192.0.2.1:0"}, NULL, &lines, f, &second, &err), FZ_USER);
     assert_string_equal(err.code, "listen.address");
     assert_int_equal(net_listen_stream(loop, &(net_listen_options){.address = "no.such.host.invalid:0"}, NULL, &lines, f, &second, &err), FZ_USER);
@@ -593,7 +596,12 @@ static void test_tls_files(void **state) {
         o.address = "127.0.0.1:0";
         assert_int_equal(net_listen_stream(loop, &o, NULL, &lines, NULL, &l, &err), FZ_USER);
         assert_string_equal(err.code, "listen.tls");
+        int64_t unused;
+        if (o.tls_cert) assert_int_equal(net_listen_try_tls(&o, &unused, &err), FZ_USER);
     }
+    int64_t end, now = fz_now_ms() / 1000;
+    assert_int_equal(net_listen_try_tls(&(net_listen_options){.tls_cert = server_cert.pem, .tls_key = server_cert.key_file}, &end, &err), FZ_OK);
+    assert_true(end > now + 3000 && end < now + 3700);
     net_loop_free(loop);
 }
 

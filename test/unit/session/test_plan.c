@@ -87,6 +87,19 @@ static void tables_that_are_read(void **state) {
     done();
 }
 
+static void deliveries_are_needs(void **state) {
+    (void)state;
+    good(SOURCE "CREATE TEMPORARY TABLE hole (id BIGINT) WITH ('connector'='blackhole');\nCREATE TEMPORARY TABLE arc (id BIGINT) WITH ('connector'='firehose-s3','path'='/tmp/frazil-plan/arc');\n"
+         "SET 'pipeline.name' = 'p';\nSTATEMENT SET BEGIN INSERT INTO hole SELECT id FROM src; INSERT INTO arc SELECT id FROM src; END;\n");
+    assert_int_equal(p->n_deliveries, 2);
+    assert_int_equal(p->n_sources, 1);
+    assert_string_equal(p->deliveries[0].target->path, "default_catalog.default_database.hole");
+    assert_string_equal(fz_pair_get(p->deliveries[1].target->options, p->deliveries[1].target->n_options, "path"), "/tmp/frazil-plan/arc");
+    assert_string_equal(conf_get(p->deliveries[1].settings, "pipeline.name"), "p");
+    done();
+    bad("CREATE TEMPORARY TABLE in_ (m STRING) WITH ('connector'='http','listen'='0.0.0.0:1');\nCREATE TEMPORARY TABLE hole (m STRING) WITH ('connector'='blackhole');\nINSERT INTO hole SELECT m FROM in_;\n", "listen.open", 3);
+}
+
 static void dropped_names_live_on(void **state) {
     (void)state;
     good(CATALOG SOURCE "INSERT INTO c.db.t SELECT id FROM src;\nDROP TEMPORARY TABLE src;\nDROP TABLE c.db.t;\n"
@@ -125,7 +138,7 @@ static void wrong_scripts(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_job), cmocka_unit_test(names_follow_use), cmocka_unit_test(tables_that_are_read), cmocka_unit_test(dropped_names_live_on),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_job), cmocka_unit_test(names_follow_use), cmocka_unit_test(tables_that_are_read), cmocka_unit_test(deliveries_are_needs), cmocka_unit_test(dropped_names_live_on),
                                        cmocka_unit_test(other_statements), cmocka_unit_test(wrong_scripts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -367,6 +367,13 @@ static void test_refusals(void **state) {
     cx.look = true;
     OK(try_open(NULL, 0, &cx, &t, err_));
     assert_string_equal(src_identity(t), src_identity(s));
+    const src_doors *doors = src_listens(t);
+    assert_int_equal(doors->n, 1);
+    assert_string_equal(doors->v[0].address, "127.0.0.1:0");
+    assert_false(doors->v[0].datagrams || doors->v[0].authenticated || doors->v[0].tls_cert);
+    assert_non_null(strstr(doors->spool_dir, "/spool/"));
+    assert_int_equal(doors->spool_max, 1 << 30);
+    assert_null(src_listens(s)); /* it does listen */
     assert_int_equal(src_assign(t, 0, 0, &err), FZ_FATAL);
     src_close(t);
     src_close(s);

@@ -221,7 +221,9 @@ static void test_in_use(void **state) {
     fz_error err = {0};
     assert_int_equal(spool_open(dir, NULL, &t, &err), FZ_USER);
     assert_string_equal(err.code, "spool.in-use");
+    assert_true(spool_in_use(dir));
     spool_close(s);
+    assert_false(spool_in_use(dir));
     spool_close(open_spool(NULL));
     char *file = file_of("a-file");
     put_file("a-file", "x", 1);
