@@ -10,9 +10,10 @@
  */
 #include "job/job_int.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 
 #define QUEUE_LENGTH 8
-#define PATIENCE_NS 2000000000ll /* how long workers wait for a full queue before the sink counts as behind */
+#define PATIENCE_NS 2000000000ll /* how long a delivery may be full before its sink counts as behind */
 
 typedef enum { MSG_WRITE, MSG_CUT, MSG_ABORT, MSG_QUIT } msg_kind;
 typedef struct msg {
@@ -30,6 +31,7 @@ struct job_courier {
     pthread_t writer, committer;
     pthread_mutex_t lock;       /* all below */
     pthread_cond_t cond;
+    atomic_int_fast64_t full_ns; /* since when it is full, whatever was pushed meanwhile; 0: it is not */
     /* writer thread only */
     bool spoiled;               /* dlv_write has failed */
     fz_arena *scratch;          /* of one dlv_write: the batch's arena is the worker's, which goes on to the other sinks */
@@ -174,21 +176,30 @@ void job_courier_end(job_courier *c) {
 /* The lot of an intent is cut when its ranges are complete, however large it is. */
 static bool is_behind(const job_courier *c) { return !c->s->replaying && dlv_is_full(c->s->delivery); }
 
+/* A cut makes room; the control thread sees to that as soon as the last lot is away. false: not to be pushed. */
+static bool wait_room(job_courier *c) {
+    while (is_behind(c)) {
+        int_fast64_t now = fz_mono_ns(), since = 0;
+        if (atomic_load(&c->s->failing) || atomic_load(&c->j->quit)) return false;
+        if (atomic_compare_exchange_strong(&c->full_ns, &since, now)) since = now;
+        if (now - since > PATIENCE_NS && c->j->n_sinks > 1) {
+            fz_error err;
+            (void)!fz_fail(&err, FZ_RETRY, "delivery.behind", "delivery %s cannot keep up: what it holds is read again later", c->s->text);
+            atomic_store(&c->full_ns, 0);
+            job_sink_fail(c->s, &err);
+            return false;
+        }
+        if (atomic_load(&c->j->park)) return true; /* parked workers are what a cut waits for: a little more than full for once */
+        fz_sleep_ms(5);
+    }
+    atomic_store(&c->full_ns, 0);
+    return true;
+}
+
 void job_courier_push(job_courier *c, col_batch *b, const dlv_rows *rows) {
     msg *m = FZ_ANEW(b->arena, msg);
     *m = (msg){.kind = MSG_WRITE, .batch = b, .rows = *rows};
-    int64_t until = fz_mono_ns() + PATIENCE_NS;
-    while (is_behind(c)) { /* a cut makes room; the control thread sees to that as soon as the last lot is away */
-        fz_error err;
-        if (atomic_load(&c->s->failing) || atomic_load(&c->j->quit)) return;
-        if (atomic_load(&c->j->park)) break; /* parked workers are what a cut waits for: a little more than full for once */
-        if (fz_mono_ns() > until && c->j->n_sinks > 1) {
-            (void)!fz_fail(&err, FZ_RETRY, "delivery.behind", "delivery %s cannot keep up: what it holds is read again later", c->s->text);
-            job_sink_fail(c->s, &err);
-            return;
-        }
-        fz_sleep_ms(5);
-    }
+    if (!wait_room(c)) return;
     col_batch_retain(b);
     fz_queue_push(c->queue, m);
 }
