@@ -11,5 +11,8 @@ for page in README.md docs/guide/*.md; do
         [ -r "$(dirname "$page")/$link" ] || { echo "$page: $link is not there"; fail=1; }
     done
 done
+for page in docs/guide/*.md; do
+    grep -q "]($page)" README.md || { echo "README.md does not lead to $page"; fail=1; }
+done
 [ $fail = 0 ] && echo "docs: reference pages current, links lead somewhere"
 exit $fail
