@@ -35,10 +35,16 @@ static const char *const names[] = {
     "delivery.object",         /* the object is there, its done record is not */
     "delivery.diverted",       /* rows are in the error path and a record says so, the done record is not there */
     "delivery.done",           /* the done record is there, old records are not removed */
+    "delivery.clean",          /* before old records are removed */
+    "delivery.positions",      /* rows are out, the positions of a delivery without intents are not written */
     "spool.write",             /* before frames or a new segment are written */
+    "spool.segment",           /* a new segment has its name, nothing is in it */
     "spool.fsync",             /* before they are synced */
     "spool.durable",           /* they are durable, nobody has been told */
     "spool.trim",              /* before a segment is removed */
+    "spool.leapt",             /* at a start: numbers have leapt, what was damaged or torn is still there */
+    "spool.kept",              /* at a start: a segment that cannot be used has its second name, its place is not taken */
+    "source.acknowledge",      /* before a sender is told that its records are durable */
     NULL,
 };
 const char *const *fz_fault_names(void) { return names; }

@@ -184,6 +184,7 @@ void arc_log_clean(const arc_log *g, uint64_t lot) {
     fz_arena *a = fz_arena_new();
     fz_error ignored;
     const char *old[2] = {path_of(g, a, ARC_INTENT, lot), path_of(g, a, ARC_DONE, lot - 1)};
+    (void)fz_fault("delivery.clean");
     (void)!fio_delete_many(g->io, old, lot > 1 ? 2 : 1, &ignored);
     fz_arena_free(a);
 }

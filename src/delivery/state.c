@@ -18,6 +18,7 @@ fz_status dlv_state_load(dlv_delivery *d, fz_arena *a, const char **state, fz_er
 
 fz_status dlv_state_save(dlv_delivery *d, const char *state, fz_error *err) {
     if (!state) return FZ_OK; /* sources without positions */
+    FZ_TRY(fz_fault_status("delivery.positions", err));
     fz_arena *a = fz_arena_new();
     fz_status rc = fio_put(d->cx.state_io, path_of(d, a), state, strlen(state), err);
     if (rc != FZ_OK) (void)!fz_context(err, "positions of %s", d->cx.table);

@@ -156,7 +156,9 @@ static void pop_acks(src_spooled *s, uint64_t upto, bool durable) {
     while (s->ack_n && s->acks[s->ack_at % s->ack_cap].ticket <= upto) {
         src_ack a = s->acks[s->ack_at++ % s->ack_cap];
         s->ack_n--;
-        if (a.fn) a.fn(a.cx, durable);
+        if (!a.fn) continue;
+        (void)fz_fault("source.acknowledge");
+        a.fn(a.cx, durable);
     }
 }
 static void give_last_acks(src_spooled *s) {

@@ -99,6 +99,10 @@ fz_status spl_seg_create(spool *s, uint64_t first, uint64_t after, spl_seg *out,
     h.sum = XXH3_64bits(&h, offsetof(spl_head, sum));
     char *path = spl_path(s, first, ".seg");
     fz_status rc = put(s, path, &h, sizeof h, fd, err);
+    if (rc == FZ_OK && fz_fault("spool.segment") != FZ_FAULT_NONE) {
+        rc = spl_fail(err, EIO, "write", path);
+        if (fd) close(*fd);
+    }
     fz_free(path);
     if (rc == FZ_OK) *out = (spl_seg){.first = first, .after = after, .end = first, .size = SPL_HEAD, .seed = h.seed};
     return rc;

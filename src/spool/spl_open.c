@@ -57,29 +57,50 @@ void spl_damage(spool *s, uint64_t seg_first, int fd, uint64_t at, uint64_t n) {
     fz_free(path);
 }
 
-/* A segment of which nothing can be used gets out of the way, so that no start meets it again. An empty one takes its place: its numbers are lost, and the log still begins where it began. */
-static void set_aside(spool *s, found *f) {
-    char *path = spl_path(s, f->first, ".seg"), *to = spl_path(s, f->first, ".seg.damaged");
-    for (int i = 1; access(to, F_OK) == 0 && i < 1000; i++) {
+/* A name for what is set aside. *there: it is one of this very file already, of a start that was killed. The caller frees. */
+static char *name_aside(const spool *s, uint64_t first, const char *path, bool *there) {
+    char *to = spl_path(s, first, ".seg.damaged");
+    struct stat mine, other;
+    *there = false;
+    for (int i = 1; lstat(to, &other) == 0 && i < 1000; i++) {
+        if (lstat(path, &mine) == 0 && mine.st_ino == other.st_ino && mine.st_dev == other.st_dev) return *there = true, to;
         fz_free(to);
         to = fz_asprintf("%s.damaged.%d", path, i);
     }
-    bool moved = rename(path, to) == 0;
+    return to;
+}
+
+/* Puts a segment in its place among those that are known. */
+static void insert_segment(spool *s, spl_seg g) {
+    FZ_GROW(s->segs, s->n_segs, s->cap_segs);
+    size_t i = s->n_segs++;
+    for (; i > 0 && s->segs[i - 1].first > g.first; i--) s->segs[i] = s->segs[i - 1];
+    g.end = i + 1 < s->n_segs ? s->segs[i + 1].after : g.first;
+    s->segs[i] = g;
+    if (i > 0 && s->segs[i - 1].end > g.after) s->segs[i - 1].end = g.after;
+    s->seg_bytes += g.size;
+}
+
+/* A segment of which nothing can be used gets out of the way, so that no start meets it again. An empty one takes its place: its numbers are lost, and the log still begins where it began. It does so in one
+ * step where the file system knows second names: whenever a start is killed, one of the two is there. */
+static void set_aside(spool *s, const found *f, bool stays) {
+    char *path = spl_path(s, f->first, ".seg");
+    bool there, can_replace = f->first <= INT64_MAX / 2;
+    char *to = name_aside(s, f->first, path, &there);
+    bool kept = !stays && (there || link(path, to) == 0);
+    (void)fz_fault("spool.kept");
+    if (kept && !can_replace) unlink(path);
+    if (!kept && !stays) kept = rename(path, to) == 0;
     s->stats.damaged_segments++;
     s->stats.damaged_bytes += f->size;
-    fz_log(FZ_LOG_ERROR, "spool.damaged", FZ_KV("file", "%s", path), FZ_KV("bytes", "%" PRIu64, f->size), FZ_KV("kept_in", "%s", moved ? to : path), FZ_KV("reason", "%s", f->why), NULL);
+    fz_log(FZ_LOG_ERROR, "spool.damaged", FZ_KV("file", "%s", path), FZ_KV("bytes", "%" PRIu64, f->size), FZ_KV("kept_in", "%s", kept ? to : path), FZ_KV("reason", "%s", f->why), NULL);
     fz_free(path);
     fz_free(to);
     spl_seg g;
     fz_error err;
-    if (!moved || f->first > INT64_MAX / 2) return;
-    if (spl_seg_create(s, f->first, f->first, &g, NULL, &err) != FZ_OK) {
-        fz_log_error(FZ_LOG_WARN, "spool.segment", &err);
-        return;
-    }
-    f->head = (spl_head){.seed = g.seed, .first = g.first, .after = g.after};
-    f->size = g.size;
-    f->why = NULL;
+    if (!kept || !can_replace) return;
+    if (spl_seg_create(s, f->first, f->first, &g, NULL, &err) == FZ_OK) insert_segment(s, g);
+    else fz_log_error(FZ_LOG_WARN, "spool.segment", &err);
 }
 
 /* ---- looking ---- */
@@ -144,8 +165,8 @@ static bool looks_like_uuid(const char *p) {
         if (i == 8 || i == 13 || i == 18 || i == 23 ? p[i] != '-' : !strchr("0123456789abcdef", p[i]) || !p[i]) return false;
     return true;
 }
-/* *known: the directory has held a spool before. *named: the incarnation has its file. */
-static fz_status find_incarnation(spool *s, const found *v, size_t n, bool *known, bool *named, fz_error *err) {
+/* *named: the incarnation has its file. A name without segments has lost them, and with them the knowledge which numbers were given: what comes is another log. */
+static fz_status find_incarnation(spool *s, const found *v, size_t n, bool *named, fz_error *err) {
     char *path = fz_asprintf("%s/incarnation", s->dir), text[37] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC), e = errno;
     size_t got = 0;
@@ -154,19 +175,16 @@ static fz_status find_incarnation(spool *s, const found *v, size_t n, bool *know
     fz_status rc = fd < 0 && e != ENOENT ? spl_fail(err, e, "read", path) : FZ_OK;
     fz_free(path);
     FZ_TRY(rc);
-    *known = fd >= 0 || n > 0;
-    *named = true;
     bool right = got == 36 && looks_like_uuid(text);
+    *named = right && n;
+    if (right && !n) fz_log(FZ_LOG_WARN, "spool.segments-lost", FZ_KV("dir", "%s", s->dir), FZ_KV("incarnation", "%s", text), FZ_KV("reason", "%s", "all of its segments are gone: another spool begins"), NULL);
     for (size_t i = 0; i < n && !right; i++) { /* the file is lost, the segments know it too */
         if (v[i].why) continue;
         memcpy(text, v[i].head.incarnation, 36);
         right = looks_like_uuid(text);
-        *named = false;
     }
-    if (right) memcpy(s->incarnation, text, sizeof text);
+    if (right && n) memcpy(s->incarnation, text, sizeof text);
     else fz_uuid4(s->incarnation);
-    if (!right) *named = false;
-    if (!right && n == 0) *known = false;
     return FZ_OK;
 }
 
@@ -198,13 +216,14 @@ static fz_status scan_last(spool *s, spl_seg *g, uint64_t *torn, fz_error *err) 
     return rc;
 }
 
-static void cut_tail(spool *s, spl_seg *g, uint64_t torn) {
+/* What is torn is no part of the segment any more. It stays in the file when numbers did not leap: the next start has to see why they must. */
+static void cut_tail(spool *s, spl_seg *g, uint64_t torn, bool leapt) {
     char *path = spl_path(s, g->first, ".seg");
     g->size -= torn;
     s->seg_bytes -= torn;
-    bool cut = truncate(path, (off_t)g->size) == 0;
+    bool cut = leapt && truncate(path, (off_t)g->size) == 0;
     fz_log(FZ_LOG_WARN, "spool.tail-cut", FZ_KV("file", "%s", path), FZ_KV("bytes", "%" PRIu64, torn), FZ_KV("records_before", "%" PRIu64, g->end),
-           FZ_KV("reason", "%s", cut ? "a write was cut off by a crash" : "a write was cut off by a crash; the file cannot be shortened"), NULL);
+           FZ_KV("reason", "%s", cut ? "a write was cut off by a crash" : "a write was cut off by a crash; the file could not be shortened"), NULL);
     fz_free(path);
 }
 
@@ -218,38 +237,38 @@ static void take_segments(spool *s, const found *v, size_t n) {
     }
 }
 
-/* Begins a segment behind the leap at once, so that the next start knows of it as well. */
-static void leap(spool *s, uint64_t reached) {
+/* Begins a segment behind the leap, so that the next start knows of it as well: before anything is changed that made it necessary. */
+static bool leap(spool *s, uint64_t reached) {
     s->next = reached + SPL_LEAP;
     spl_seg g;
     fz_error err;
-    if (spl_seg_create(s, s->next, reached, &g, &s->fd, &err) == FZ_OK) {
-        FZ_GROW(s->segs, s->n_segs, s->cap_segs);
-        s->segs[s->n_segs++] = g;
-        s->seg_bytes += g.size;
-    } else {
+    if (spl_seg_create(s, s->next, reached, &g, &s->fd, &err) != FZ_OK) {
         fz_log_error(FZ_LOG_WARN, "spool.segment", &err);
         s->fd = -1;
+        s->leapt_from = reached;
+        return false;
     }
+    insert_segment(s, g);
+    (void)fz_fault("spool.leapt");
+    return true;
 }
 
-static fz_status settle(spool *s, found *v, size_t n, bool known, fz_error *err) {
+static fz_status settle(spool *s, found *v, size_t n, fz_error *err) {
     for (size_t i = 0; i < n; i++)
         if (!v[i].why && memcmp(v[i].head.incarnation, s->incarnation, 36) != 0) v[i].why = "it is of another incarnation of the spool";
-    bool last_lost = n && v[n - 1].why;
-    for (size_t i = 0; i < n; i++)
-        if (v[i].why) set_aside(s, &v[i]);
     take_segments(s, v, n);
     for (size_t i = 0; i + 1 < s->n_segs; i++) spl_marks_segment(s, &s->segs[i]);
     uint64_t torn = 0;
-    spl_seg *last = s->n_segs ? &s->segs[s->n_segs - 1] : NULL;
-    if (last) FZ_TRY(scan_last(s, last, &torn, err));
-    uint64_t reached = last ? last->end : 0;
+    size_t at = s->n_segs - 1; /* the array moves when it grows */
+    if (s->n_segs) FZ_TRY(scan_last(s, &s->segs[at], &torn, err));
+    uint64_t reached = s->n_segs ? s->segs[at].end : 0;
+    bool last_lost = v[n - 1].why, leapt = true;
     if (last_lost && v[n - 1].first > reached && v[n - 1].first < INT64_MAX / 2) reached = v[n - 1].first;
     s->next = reached;
-    size_t at = s->n_segs - 1; /* the array moves when it grows */
-    if (known && (torn || last_lost || !n)) leap(s, reached);
-    if (torn) cut_tail(s, &s->segs[at], torn);
+    if (torn || last_lost) leapt = leap(s, reached);
+    if (torn) cut_tail(s, &s->segs[at], torn, leapt);
+    for (size_t i = 0; i < n; i++)
+        if (v[i].why) set_aside(s, &v[i], i + 1 == n && !leapt);
     return FZ_OK;
 }
 
@@ -288,20 +307,13 @@ bool spool_in_use(const char *dir) {
 fz_status spl_recover(spool *s, fz_error *err) {
     found *v = NULL;
     size_t n = 0;
-    bool known = false, named = false;
+    bool named = false;
     fz_status rc = list(s, &v, &n, err);
-    if (rc == FZ_OK) rc = find_incarnation(s, v, n, &known, &named, err);
-    if (rc == FZ_OK) rc = settle(s, v, n, known, err);
-    if (rc == FZ_OK && !known) { /* the first segment comes before the name: a name without segments has lost them */
-        spl_seg g;
-        rc = spl_seg_create(s, 0, 0, &g, &s->fd, err);
-        if (rc == FZ_OK) {
-            FZ_GROW(s->segs, s->n_segs, s->cap_segs);
-            s->segs[s->n_segs++] = g;
-            s->seg_bytes = g.size;
-        }
-    }
+    if (rc == FZ_OK) rc = find_incarnation(s, v, n, &named, err);
     if (rc == FZ_OK && !named) rc = spl_file_put(s, "incarnation", s->incarnation, 36, err);
+    if (rc == FZ_OK && n) rc = settle(s, v, n, err);
+    spl_seg g;
+    if (rc == FZ_OK && !n && (rc = spl_seg_create(s, 0, 0, &g, &s->fd, err)) == FZ_OK) insert_segment(s, g);
     fz_free(v);
     return rc;
 }

@@ -2,6 +2,7 @@
 #include "spool/spool_int.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,14 +64,19 @@ static uint64_t never_given(const spool *s, uint64_t a, uint64_t b) {
     }
     return n;
 }
+/* Each is counted and named once. */
 static void count_lost(spool *s, uint64_t a, uint64_t b) {
+    uint64_t n = 0;
     pthread_mutex_lock(&s->lock);
     if (a < s->lost_to) a = s->lost_to;
     if (a < b) {
-        s->stats.lost_records += b - a - never_given(s, a, b);
+        n = b - a - never_given(s, a, b);
+        s->stats.lost_records += n;
         s->lost_to = b;
     }
     pthread_mutex_unlock(&s->lock);
+    if (n) fz_log(FZ_LOG_ERROR, "spool.lost", FZ_KV("dir", "%s", s->dir), FZ_KV("from", "%" PRIu64, a), FZ_KV("to", "%" PRIu64, b), FZ_KV("records", "%" PRIu64, n),
+                  FZ_KV("reason", "%s", "no segment holds them any more, or what held them is damaged; what stands behind them is delivered"), NULL);
 }
 
 /* ---- frames at hand ---- */

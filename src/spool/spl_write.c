@@ -92,13 +92,14 @@ static fz_status begin_segment(spool *s, fz_error *err) {
     close_segment(s);
     pthread_mutex_lock(&s->lock);
     bool again = s->n_segs && last_seg(s)->first == first; /* nothing of the last one was durable: the new file takes its name */
-    uint64_t after = again ? last_seg(s)->after : first;
+    uint64_t after = again ? last_seg(s)->after : s->leapt_from < first ? s->leapt_from : first;
     pthread_mutex_unlock(&s->lock);
     spl_seg g;
     int fd;
     FZ_TRY(spl_seg_create(s, first, after, &g, &fd, err));
     s->fd = fd;
     pthread_mutex_lock(&s->lock);
+    s->leapt_from = UINT64_MAX;
     if (again) {
         s->seg_bytes -= last_seg(s)->size;
         *last_seg(s) = g;

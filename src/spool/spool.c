@@ -81,6 +81,7 @@ static spool *spool_make(const char *dir, const spool_options *o) {
     s->memory = o && o->memory ? o->memory : DEFAULT_MEMORY;
     s->fd = s->direct_fd = s->lock_fd = s->dir_fd = -1;
     s->tail = &s->head;
+    s->leapt_from = UINT64_MAX;
     pthread_condattr_t mono;
     pthread_condattr_init(&mono);
     pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);

@@ -10,7 +10,8 @@
  *  1. A head is durable before its file has its name: a file without a right head was damaged, it is no rest of a crash.
  *  2. Nothing is appended to a file that another process has written, or whose write or fsync failed: the next segment begins instead. Frames whose number the next segment covers are void.
  *  3. `after` <= first: [after, first) were never given to a record that anybody was told of. After a torn tail numbers leap by SPL_LEAP, because a tail that was cut may have been
- *     acknowledged and read if it was not a crash that tore it.
+ *     acknowledged and read if it was not a crash that tore it; so they do behind a last segment of which nothing can be used. The segment behind the leap is there before the torn tail is cut or the
+ *     other one set aside: a start that is killed, or finds no room, leaves the reason in place for the next one.
  *  4. segs, ring, the queue and all marks are under `lock`; the file that is written to belongs to the spool's thread.
  */
 #ifndef SPL_SPOOL_INT_H
@@ -93,6 +94,7 @@ struct spool {
     size_t stage_cap;
     uint64_t seg_bytes, trim_to, lost_to;
     spl_marks marks;                     /* when records came in */
+    uint64_t leapt_from;                 /* numbers from this one to the next segment's first were never given, and no segment says so yet; UINT64_MAX: none */
     /* trouble */
     int failing;                         /* errno of the last try; 0: none */
     uint64_t refused_need;               /* bytes that an append wanted and did not get; 0: none */

@@ -1,5 +1,6 @@
 /* What a start and a reader make of a damaged directory: torn tails at every byte, flipped bytes at every byte, segments that are gone, empty, foreign or not to be read. */
 #include "spool_test.h"
+#include <sys/wait.h>
 
 /* Values of records stand for their numbers here: what is read tells what is lost. */
 static uint64_t read_some(uint64_t from, uint64_t *holes, spool_stats *st) {
@@ -302,6 +303,12 @@ static void test_large_runs(void **state) {
     fz_buf_free(&inc);
 }
 
+static void remove_segments(void) {
+    char *cmd = fz_asprintf("rm '%s'/*.seg", dir);
+    assert_int_equal(system(cmd), 0);
+    fz_free(cmd);
+}
+
 static void test_incarnation(void **state) {
     (void)state;
     char first[37], other[37];
@@ -321,24 +328,28 @@ static void test_incarnation(void **state) {
         spool_close(s);
         assert_true(file_there("incarnation"));
     }
-    /* all segments are lost: numbers are not given again */
-    char *cmd = fz_asprintf("rm '%s'/*.seg", dir);
-    assert_int_equal(system(cmd), 0);
-    fz_free(cmd);
-    s = open_spool(NULL);
-    assert_string_equal(spool_incarnation(s), first);
-    assert_true(spool_durable(s) >= SPL_LEAP);
-    append(s, 0, 1, 1);
-    uint64_t durable = spool_durable(s);
-    spool_close(s);
-    s = open_spool(NULL);
-    assert_int_equal(spool_durable(s), durable);
-    spool_close(s);
+    /* all segments are lost, and with them the knowledge which numbers were given: another spool, each time */
+    char before[37];
+    for (int i = 0; i < 2; i++) {
+        snprintf(before, sizeof before, "%s", first);
+        remove_segments();
+        s = open_spool(NULL);
+        assert_string_not_equal(spool_incarnation(s), before);
+        assert_int_equal(spool_durable(s), 0);
+        append(s, 0, 1, 1);
+        snprintf(first, sizeof first, "%s", spool_incarnation(s));
+        spool_close(s);
+        s = open_spool(NULL);
+        assert_string_equal(spool_incarnation(s), first);
+        assert_int_equal(spool_durable(s), 1);
+        spool_close(s);
+    }
     /* a segment of another spool */
     char name[40];
     fz_buf b = {0};
-    seg_name(name, SPL_LEAP);
+    seg_name(name, 0);
     get_file(name, &b);
+    seg_name(name, SPL_LEAP);
     fresh_dir();
     s = open_spool(NULL);
     snprintf(other, sizeof other, "%s", spool_incarnation(s));
@@ -421,9 +432,83 @@ static void test_superseded(void **state) {
     fz_buf_free(&two);
 }
 
+/* ---- a start that has to leap is killed, or finds no room ---- */
+
+/* Three segments of one frame each. what: 0 the last one's head is damaged, 1 its frame is cut, 2 the middle one's head is damaged as well. */
+static void three(int what) {
+    fresh_dir();
+    for (uint64_t at = 0; at < 30; at += 10) {
+        spool *s = open_spool(NULL);
+        append(s, at, 10, 5);
+        spool_close(s);
+    }
+    char name[40];
+    fz_buf b = {0};
+    for (uint64_t first = what == 2 ? 10 : 20; first <= 20; first += 10) {
+        seg_name(name, first);
+        get_file(name, &b);
+        if (what != 1) memset(b.data, 0, 16);
+        put_file(name, b.data, what == 1 ? b.len - 20 : b.len);
+    }
+    fz_buf_free(&b);
+}
+
+/* Whatever has happened: the numbers that were given are not given again, and what was not damaged is there, with the records that came after it. */
+static void numbers_have_leapt(spool *s, int what, uint64_t later, const char *how) {
+    uint64_t sum, holes, ticket = append(s, 100 + later, 1, 1);
+    if (ticket < SPL_LEAP + 20) fail_msg("%s: the number %" PRIu64 " is given again", how, ticket - 1);
+    assert_int_equal(spool_low(s), 0);
+    assert_int_equal(read_all(s, 0, &sum, &holes), (what == 2 ? 10 : 20) + later + 1);
+    assert_true(spool_get_stats(s).lost_records <= 20); /* what was never given is not lost */
+    spool_close(s);
+}
+
+static void open_and_die(const char *fault) {
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        spool *s;
+        fz_error err;
+        if (fz_fault_arm(fault, &err) == FZ_OK && spool_open(dir, NULL, &s, &err) == FZ_OK) spool_close(s);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void test_start_is_killed(void **state) {
+    (void)state;
+    static const char *const points[] = {"spool.write", "spool.segment", "spool.leapt", "spool.kept"};
+    for (int what = 0; what < 3; what++)
+        for (size_t p = 0; p < sizeof points / sizeof *points; p++)
+            for (int nth = 1; nth <= 4; nth++) {
+                char fault[64];
+                snprintf(fault, sizeof fault, "%s:%d:kill", points[p], nth);
+                three(what);
+                open_and_die(fault);
+                open_and_die(fault);
+                for (uint64_t later = 0; later < 2; later++) numbers_have_leapt(open_spool(NULL), what, later, fault);
+            }
+}
+
+static void test_start_without_room(void **state) {
+    (void)state;
+    for (int what = 0; what < 3; what++)
+        for (int trouble = 0; trouble < 3; trouble++) {
+            static const char *const faults[] = {"spool.write:0:enospc", "spool.write:1:enospc", "spool.segment:0:eio"};
+            three(what);
+            open_and_die(faults[trouble]); /* ends without having written anything */
+            OK(fz_fault_arm(faults[trouble], err_));
+            spool *s = open_spool(NULL);
+            OK(fz_fault_arm(NULL, err_));
+            numbers_have_leapt(s, what, 0, faults[trouble]);
+            numbers_have_leapt(open_spool(NULL), what, 1, faults[trouble]);
+        }
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, spool_setup, spool_teardown)
     const struct CMUnitTest tests[] = {T(test_torn_tail), T(test_flip_last), T(test_flip_middle), T(test_three_segments), T(test_forged), T(test_shifted), T(test_large_runs), T(test_incarnation),
-                                       T(test_newer_version), T(test_rests), T(test_superseded)};
+                                       T(test_newer_version), T(test_rests), T(test_superseded), T(test_start_is_killed), T(test_start_without_room)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
