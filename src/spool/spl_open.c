@@ -112,6 +112,8 @@ static int by_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+static bool head_right(const spl_head *h) { return memcmp(h->magic, "FZSPOOL", 8) == 0 && h->sum == XXH3_64bits(h, offsetof(spl_head, sum)); }
+
 static fz_status look_at(const spool *s, found *f, fz_error *err) {
     char *path = spl_path(s, f->first, ".seg");
     struct stat st = {0};
@@ -129,7 +131,7 @@ static fz_status look_at(const spool *s, found *f, fz_error *err) {
     if (fd >= 0) close(fd);
     if (!f->why) {
         if (got < sizeof f->head) f->why = "it is shorter than a head";
-        else if (memcmp(f->head.magic, "FZSPOOL", 8) != 0 || f->head.sum != XXH3_64bits(&f->head, offsetof(spl_head, sum))) f->why = "its head is damaged";
+        else if (!head_right(&f->head)) f->why = "its head is damaged";
         else if (f->head.version > SPL_VERSION) newer = true;
         else if (f->head.first != f->first || f->head.size != SPL_HEAD || f->head.after > f->first) f->why = "its head does not fit its name";
     }
@@ -289,7 +291,14 @@ fz_status spool_look(const char *dir, bool *found_one, char incarnation[37], uin
     for (struct dirent *x; d && (x = readdir(d));)
         if (segment_name(x->d_name, &first) && first < least) least = first;
     if (d) closedir(d);
-    if (least != UINT64_MAX) *low = least;
+    spl_head h = {.after = UINT64_MAX};
+    char *name = fz_asprintf("%s/%020" PRIu64 ".seg", dir, least);
+    if (least != UINT64_MAX && (fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) >= 0) {
+        spl_read_at(fd, 0, (uint8_t *)&h, sizeof h, &got);
+        close(fd);
+    }
+    fz_free(name);
+    if (least != UINT64_MAX) *low = head_right(&h) && h.after < least ? h.after : least;
     fz_free(path);
     return rc;
 }

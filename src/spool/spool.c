@@ -290,7 +290,7 @@ static spool *unconst(const spool *s) { return (spool *)(uintptr_t)s; }
 uint64_t spool_low(const spool *s) {
     spool *m = unconst(s);
     pthread_mutex_lock(&m->lock);
-    uint64_t low = s->n_segs ? s->segs[0].first : atomic_load(&m->durable);
+    uint64_t low = s->n_segs ? s->segs[0].after : atomic_load(&m->durable);
     pthread_mutex_unlock(&m->lock);
     return low;
 }

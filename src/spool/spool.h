@@ -53,7 +53,7 @@ fz_status spool_wait(spool *s, uint64_t ticket, int64_t timeout_ms, fz_error *er
 void spool_watch(spool *s, void (*fn)(void *cx), void *cx);
 void spool_unwatch(spool *s, void (*fn)(void *cx), void *cx);
 
-uint64_t spool_low(const spool *s);      /* the oldest record that is there */
+uint64_t spool_low(const spool *s);      /* from this number on nothing was trimmed: at or below it stands the oldest record that is there, or numbers before it were never given */
 uint64_t spool_bytes(const spool *s);    /* on disk */
 bool spool_full(const spool *s);
 typedef struct spool_stats {
