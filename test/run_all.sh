@@ -17,7 +17,7 @@ layer_interop() { bash test/interop/run.sh; }
 layer_e2e() { bash test/e2e/run.sh; }
 layer_matrix() { bash test/matrix/run.sh --short; }
 layer_oracle() { bash test/oracle/run.sh; }
-layer_kill() { bash test/kill/run.sh 30 && FRAZIL_KILL_CATALOG=glue bash test/kill/run.sh 15; }
+layer_kill() { bash test/kill/run.sh 30 && FRAZIL_KILL_CATALOG=glue bash test/kill/run.sh 15 && bash test/kill/inputs.sh; }
 
 LOGS=$(mktemp -d /tmp/frazil-layers.XXXXXX)
 trap 'rm -rf "$LOGS"' EXIT

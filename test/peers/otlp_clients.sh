@@ -4,6 +4,7 @@
 #   otlp_clients.sh python http|grpc ENDPOINT COUNT NAME [gzip] [TOKEN] [CA]    protobuf; http: URL with /v1/logs, grpc: http://HOST:PORT or https://HOST:PORT
 #   otlp_clients.sh js URL COUNT NAME                       OTLP/HTTP JSON
 #   otlp_clients.sh go ARGUMENT...                          telemetrygen's own
+#   otlp_clients.sh packages                                the directory of the Python packages, grpc among them
 # Python and JavaScript send COUNT records "message <i> é" with the attributes n = i, who = NAME.
 . "$(dirname "$0")/lib.sh"
 PROGRAMS=$PEERS/../e2e/otlp
@@ -35,6 +36,10 @@ up) with_python && with_js && with_go ;;
 python)
     with_python
     exec "$CACHE/otlp-python-1/venv/bin/python3" "$PROGRAMS/send.py" "${@:2}"
+    ;;
+packages)
+    with_python
+    "$CACHE/otlp-python-1/venv/bin/python3" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
     ;;
 js)
     with_js
