@@ -65,22 +65,25 @@ void net_conn_favour(net_listener *l) {
     if (!best) return;
     l->favoured = best;
     l->favoured_ms = net_now_ms();
+    l->favoured_got = 0;
     best->starved = false;
     time_runs(best);
     net_loop_again(l->loop, best);
 }
 
-/* May it be read from? Says so to the books when memory is the reason. */
-static bool may_read(net_conn *c) {
-    if (c->phase != CONN_OPEN || c->paused || c->eof || out_left(c) > NET_OUT_HIGH) return false;
+/* How many bytes may be read of it; 0: none, and the books say so when memory is the reason. */
+static size_t may_read(net_conn *c) {
+    if (c->phase != CONN_OPEN || c->paused || c->eof || out_left(c) > NET_OUT_HIGH) return 0;
     net_listener *l = c->l;
-    if (!over(l) || l->favoured == c) return true;
+    if (!over(l) || l->favoured == c) return NET_SCRATCH;
+    size_t has = in_left(c) + c->held;
+    if (has < NET_SIP) return NET_SIP - has;
     l->starving = true;
     if (c->partial && !l->favoured) net_conn_favour(l);
-    if (l->favoured == c) return true;
+    if (l->favoured == c) return NET_SCRATCH;
     c->starved = true;
     time_stops(c);
-    return false;
+    return 0;
 }
 
 /* ---- sockets ---- */
@@ -217,15 +220,16 @@ static void at_eof(net_conn *c) {
 }
 
 /* One read. Returns IO_AGAIN when there is no more now, IO_ERROR to close, else 1. */
-static int read_once(net_conn *c) {
+static int read_once(net_conn *c, size_t most) {
     uint8_t *scratch = c->l->loop->scratch;
-    ssize_t n = receive(c, scratch, NET_SCRATCH);
+    ssize_t n = receive(c, scratch, most);
     if (n < 0) return (int)n;
     if (n == 0) {
         at_eof(c);
         return IO_AGAIN;
     }
     net_count(&c->l->bytes_in, (uint64_t)n);
+    if (c->l->favoured == c) c->l->favoured_got += (size_t)n;
     bool ok;
     if (in_left(c)) {
         if (c->in_at) {
@@ -237,14 +241,15 @@ static int read_once(net_conn *c) {
         ok = deliver(c, c->in.data, c->in.len, false);
     } else ok = deliver(c, scratch, (size_t)n, true);
     if (!ok) return IO_ERROR;
-    return n < NET_SCRATCH && !c->ssl ? IO_AGAIN : 1;
+    return (size_t)n < most && !c->ssl ? IO_AGAIN : 1;
 }
 
 static bool read_some(net_conn *c) {
     int rc = 1;
     for (int i = 0; i < NET_READS_PER_TURN && rc == 1; i++) {
-        if (!may_read(c)) return true; /* what OpenSSL holds is looked for when it goes on */
-        rc = read_once(c);
+        size_t most = may_read(c);
+        if (!most) return true; /* what OpenSSL holds is looked for when it goes on */
+        rc = read_once(c, most);
     }
     if (rc == 1 && c->ssl) net_loop_again(c->l->loop, c); /* no event comes for what OpenSSL has read already */
     return rc != IO_ERROR;
@@ -408,9 +413,19 @@ static void expire(net_conn *c, net_expiry why) {
     } else net_conn_drop(c);
 }
 
+/* Has the favoured connection, for which others wait, not got on? */
+static bool dawdles(net_conn *c, int64_t now) {
+    net_listener *l = c->l;
+    int64_t grace = l->o.message_timeout_ms < NET_GRACE_MS ? l->o.message_timeout_ms : NET_GRACE_MS;
+    if (c != l->favoured || now - l->favoured_ms <= grace) return false;
+    bool got_on = l->favoured_got >= NET_GRACE_BYTES;
+    l->favoured_ms = now;
+    l->favoured_got = 0;
+    return !got_on;
+}
+
 void net_conn_sweep(net_conn *c, int64_t now) {
     const net_listen_options *o = &c->l->o;
-    int64_t grace = o->message_timeout_ms < NET_GRACE_MS ? o->message_timeout_ms : NET_GRACE_MS;
     if (out_left(c) && now - c->out_ms > o->message_timeout_ms) { /* the peer does not read */
         count_timed_out(c);
         net_conn_drop(c);
@@ -422,7 +437,7 @@ void net_conn_sweep(net_conn *c, int64_t now) {
         net_conn_drop(c);
     } else if (c->phase == CONN_OPEN && c == c->l->favoured && c->paused) { /* its protocol waits: another may read */
         c->l->favoured = NULL;
-    } else if (c->phase == CONN_OPEN && c == c->l->favoured && now - c->l->favoured_ms > grace) expire(c, NET_EXPIRED_OVERLOAD);
+    } else if (c->phase == CONN_OPEN && dawdles(c, now)) expire(c, NET_EXPIRED_OVERLOAD);
     else if (c->phase == CONN_OPEN && !c->stopped_ms) {
         if (now - c->since_ms > (c->partial ? o->message_timeout_ms : o->idle_timeout_ms)) expire(c, c->partial ? NET_EXPIRED_MESSAGE : NET_EXPIRED_IDLE);
     }

@@ -11,7 +11,8 @@
  * Invariants
  *  1. A connection is changed by its loop's thread only; it is freed only by conn_pump and by the end of its loop, never below a protocol's function.
  *  2. listener.buffered is the sum of conn.counted over its connections; conn_account keeps it so.
- *  3. While buffered is over its limit one connection reads on (the `favoured` one), so that half messages that fill the memory cannot wait for one another for ever.
+ *  3. While buffered is over its limit one connection reads on (the `favoured` one), so that half messages that fill the memory cannot wait for one another for ever. The others
+ *     read on up to a sip: who sends small messages does not wait for who holds large ones, and a sip for each connection is all that the limit is exceeded by.
  */
 #ifndef NET_SERVER_INT_H
 #define NET_SERVER_INT_H
@@ -32,7 +33,9 @@ enum {
     NET_LINGER_BYTES = 64 << 20,  /* that are thrown away meanwhile */
     NET_FAREWELL_MS = 500,        /* for connections when the loop is freed */
     NET_FAREWELL_STEP_MS = 5,
-    NET_GRACE_MS = 2000,          /* for the favoured connection to end its message */
+    NET_GRACE_MS = 500,           /* for the favoured connection to end its message, or to get on by so many bytes: */
+    NET_GRACE_BYTES = 16 << 10,
+    NET_SIP = 4 << 10,            /* what a connection may hold while memory is full: messages that are no larger go on */
     NET_REFUSING = 64,            /* connections above the limit that are being answered 503 */
     NET_ADDRESS = 64
 };
@@ -71,7 +74,8 @@ struct net_listener {
     char address[NET_ADDRESS];
     net_conn *conns;
     net_conn *favoured;
-    int64_t favoured_ms;
+    int64_t favoured_ms;  /* since when, or since it last got on */
+    size_t favoured_got;  /* bytes that it has read since then */
     uint32_t n_refusing;
     bool starving, stopped;
     fz_log_limit log_limit;
