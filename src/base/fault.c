@@ -35,6 +35,11 @@ static const char *const names[] = {
     "delivery.object",         /* the object is there, its done record is not */
     "delivery.diverted",       /* rows are in the error path and a record says so, the done record is not there */
     "delivery.done",           /* the done record is there, old records are not removed */
+    "divert.object",           /* rows that a table could not take are in an error object, no record says so */
+    "divert.recorded",         /* a record says so, the source may be trimmed, the table does not name the object yet */
+    "divert.named",            /* the table names it */
+    "replay.object",           /* an error object was read, its rows are not committed */
+    "replay.done",             /* its rows and that it is replayed are committed */
     "delivery.clean",          /* before old records are removed */
     "delivery.positions",      /* rows are out, the positions of a delivery without intents are not written */
     "spool.write",             /* before frames or a new segment are written */

@@ -205,6 +205,28 @@ void fz_buf_base64(fz_buf *b, const void *p, size_t n) {
         fz_buf_append(b, out, 4);
     }
 }
+static int base64_value(unsigned char c) {
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+bool fz_base64_decode(const char *s, size_t n, fz_buf *out) {
+    if (n % 4) return false;
+    fz_buf_reserve(out, n / 4 * 3);
+    for (size_t i = 0; i < n; i += 4) {
+        int pad = i + 4 < n ? 0 : (s[i + 3] == '=') + (s[i + 3] == '=' && s[i + 2] == '=');
+        uint32_t v = 0;
+        for (int k = 0; k < 4 - pad; k++) {
+            int x = base64_value((unsigned char)s[i + (size_t)k]);
+            if (x < 0) return false;
+            v |= (uint32_t)x << (18 - 6 * k);
+        }
+        const uint8_t b[3] = {(uint8_t)(v >> 16), (uint8_t)(v >> 8), (uint8_t)v};
+        fz_buf_append(out, b, (size_t)(3 - pad));
+    }
+    return true;
+}
 const char *fz_buf_cstr(fz_buf *b) {
     fz_buf_reserve(b, 1);
     b->data[b->len] = 0;

@@ -12,7 +12,7 @@ typedef struct cli_args {
     const char **statements; /* -e */
     uint32_t n_statements;
     const char *table;       /* audit, inspect */
-    const char *topic;       /* options; gen: the kind of records */
+    const char *topic;       /* options; gen: the kind of records; replay: the prefix */
     const char *state;       /* drain */
     const char *count, *rate, *seed; /* gen */
     const char *pipeline;    /* audit */
@@ -39,6 +39,7 @@ int cli_options(const cli_args *a);
 int cli_drain(const cli_args *a);
 int cli_gen(const cli_args *a);
 int cli_doctor(const cli_args *a);
+int cli_replay(const cli_args *a);
 
 bool cli_terminated(void); /* SIGTERM has come: a shell ends instead of asking for more */
 

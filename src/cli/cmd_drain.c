@@ -44,10 +44,10 @@ static int report(const char *run_path, bool as_json) {
         putchar('\n');
     } else
         json_array_foreach(json_object_get(r, "deliveries"), i, d)
-            printf("%s: %s, %" JSON_INTEGER_FORMAT " delivered, %" JSON_INTEGER_FORMAT " filtered, %" JSON_INTEGER_FORMAT " rejected, %" JSON_INTEGER_FORMAT " unparseable, %" JSON_INTEGER_FORMAT " left\n",
+            printf("%s: %s, %" JSON_INTEGER_FORMAT " delivered, %" JSON_INTEGER_FORMAT " filtered, %" JSON_INTEGER_FORMAT " rejected, %" JSON_INTEGER_FORMAT " unparseable, %" JSON_INTEGER_FORMAT " diverted, %" JSON_INTEGER_FORMAT " left\n",
                    json_string_value(json_object_get(d, "delivery")), json_string_value(json_object_get(d, "state")), json_integer_value(json_object_get(d, "delivered")),
                    json_integer_value(json_object_get(d, "filtered")), json_integer_value(json_object_get(d, "rejected")), json_integer_value(json_object_get(d, "unparseable")),
-                   json_integer_value(json_object_get(d, "left")));
+                   json_integer_value(json_object_get(d, "diverted")), json_integer_value(json_object_get(d, "left")));
     int code = json_is_true(json_object_get(r, "drained")) ? JOB_DONE : JOB_FAILED;
     json_decref(r);
     return code;

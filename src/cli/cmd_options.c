@@ -92,6 +92,8 @@ static void tables(void) {
     heading(0, "Iceberg tables");
     puts("\nProperties of a table, in `CREATE TABLE ... WITH (...)`. Others are kept as they are.");
     put_table(NULL, NULL, ice_table_properties);
+    put_table("Options of an INSERT", "In the hint of the target: `INSERT INTO c.db.t /*+ OPTIONS('error.path' = 's3://bucket/errors/') */ SELECT ...`. The options `s3.*` and `client.*` of catalogs may stand beside them and say how the error\n"
+              "location is reached; without them the settings `s3.*` do.", job_sink_options());
 }
 
 static void functions(void) {

@@ -13,6 +13,7 @@ static const char usage_text[] =
     "  frazil inspect TABLE     snapshots, files, partitions and positions of a table\n"
     "  frazil doctor -f FILE    could this script's job run, and if not, which layer is wrong?\n"
     "  frazil drain [PIPELINE]  tell a running job to take in nothing more and deliver all it has; waits, and reports\n"
+    "  frazil replay PREFIX -f FILE   bring in what this script's job gave up to error objects under PREFIX, once\n"
     "  frazil gen KIND          made-up otel, syslog or authlog records on standard output\n"
     "  frazil options [TOPIC]   every setting, option, property and function\n"
     "  frazil --version, frazil COMMAND --help\n"
@@ -62,6 +63,14 @@ static const char drain_text[] =
     "  --state DIR      its frazil.state.dir (that of --config, else frazil-state)\n"
     "Ends when the job has: with 0 when nothing is left, with 2 when something is.\n";
 
+static const char replay_text[] =
+    "frazil replay PREFIX -f FILE [-c FILE] [--format text|json]\n"
+    "  PREFIX           of error objects: s3://bucket/errors/, file:///dir/ or a path\n"
+    "  -f, --file FILE  the script of the job; its INSERTs are not run\n"
+    "  -c, --config FILE  settings by Flink's names (config.yaml)\n"
+    "Takes only objects that a table, or an archive's own records, name as given up and still open; the others are listed. The job may run at the same time. Ends with 0 when nothing\n"
+    "under the prefix is left open, with 2 when an object could not be brought in, with 3 when a commit's outcome is unknown (the next replay finds out), with 1 when the script is wrong.\n";
+
 static const char gen_text[] =
     "frazil gen otel|syslog|authlog [--count N] [--rate N] [--seed N]\n"
     "  --count N        records (no end)\n"
@@ -82,6 +91,10 @@ static int need_files(const cli_args *a) { return a->n_files ? 0 : complain("run
 static int need_one_file(const cli_args *a) { return a->n_files == 1 ? 0 : complain(a->n_files ? "doctor looks at one script at a time" : "doctor needs a script: -f FILE", NULL); }
 static int need_table(const cli_args *a) { return a->table ? 0 : complain("a table's name is missing", NULL); }
 static int need_kind(const cli_args *a) { return a->topic ? 0 : complain("gen needs a kind: otel, syslog or authlog", NULL); }
+static int need_prefix(const cli_args *a) {
+    if (!a->topic) return complain("replay needs a prefix of error objects", NULL);
+    return a->n_files == 1 ? 0 : complain("replay needs the job's script: -f FILE", NULL);
+}
 static int nothing_more(const cli_args *a) {
     (void)a;
     return 0;
@@ -89,7 +102,7 @@ static int nothing_more(const cli_args *a) {
 
 static const command commands[] = {{"run", cli_run, run_text, need_files},       {"sql", cli_sql, sql_text, nothing_more},
                                    {"audit", cli_audit, audit_text, need_table}, {"inspect", cli_inspect, inspect_text, need_table},
-                                   {"doctor", cli_doctor, doctor_text, need_one_file}, {"options", cli_options, options_text, nothing_more}, {"gen", cli_gen, gen_text, need_kind}, {"drain", cli_drain, drain_text, nothing_more}, {NULL, NULL, NULL, NULL}};
+                                   {"doctor", cli_doctor, doctor_text, need_one_file}, {"options", cli_options, options_text, nothing_more}, {"gen", cli_gen, gen_text, need_kind}, {"drain", cli_drain, drain_text, nothing_more}, {"replay", cli_replay, replay_text, need_prefix}, {NULL, NULL, NULL, NULL}};
 
 static bool parse_format(const char *v, cli_format *out) {
     static const char *const names[] = {"table", "json", "csv"};
@@ -103,7 +116,7 @@ static bool parse_format(const char *v, cli_format *out) {
 static int positional(const command *c, cli_args *a, const char *v) {
     if (strcmp(c->name, "run") == 0 || strcmp(c->name, "doctor") == 0) a->files[a->n_files++] = v;
     else if (c->check == need_table && !a->table) a->table = v;
-    else if ((strcmp(c->name, "options") == 0 || strcmp(c->name, "gen") == 0 || strcmp(c->name, "drain") == 0) && !a->topic) a->topic = v;
+    else if ((strcmp(c->name, "options") == 0 || strcmp(c->name, "gen") == 0 || strcmp(c->name, "drain") == 0 || strcmp(c->name, "replay") == 0) && !a->topic) a->topic = v;
     else return complain("unexpected argument", v);
     return 0;
 }
@@ -126,7 +139,7 @@ static const char *option_value(char **argv, int argc, const char *name, const c
 /* Options with a value: where it goes, and for which commands it is. */
 typedef enum { O_CONFIG, O_INIT, O_FORMAT, O_FILE, O_EXECUTE, O_PIPELINE, O_SHOW, O_HOW_MANY, O_RATE, O_SEED, O_STATE, O_COUNT } option_id;
 static const struct { const char *name, *brief, *commands; } options[O_COUNT] = {
-    {"--config", "-c", "run sql audit inspect doctor drain"}, {"--init", "-i", "run sql audit inspect"}, {"--format", NULL, "run sql audit inspect doctor drain"}, {"--file", "-f", "sql doctor"},
+    {"--config", "-c", "run sql audit inspect doctor drain replay"}, {"--init", "-i", "run sql audit inspect"}, {"--format", NULL, "run sql audit inspect doctor drain replay"}, {"--file", "-f", "sql doctor replay"},
     {"--execute", "-e", "sql"}, {"--pipeline", NULL, "audit"}, {"--show", NULL, "inspect"}, {"--count", NULL, "gen"}, {"--rate", NULL, "gen"}, {"--seed", NULL, "gen"}, {"--state", NULL, "drain"}};
 
 static int set_option(cli_args *a, option_id id, const char *v) {

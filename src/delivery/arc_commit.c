@@ -236,16 +236,6 @@ fz_status arc_load(dlv_delivery *d, fz_arena *a, const char **state, const char 
 
 typedef struct error_lines { arc_failure f; int64_t oldest_ms; fio_writer *w; fz_buf line; } error_lines;
 
-/* Firehose's names where they are documented. */
-static const char *error_code(const fz_error *why) {
-    static const struct { const char *ours, *theirs; } names[] = {
-        {"file.permission", "S3.AccessDenied"}, {"aws.denied", "S3.AccessDenied"}, {"file.no-bucket", "S3.NoSuchBucket"}, {"file.kms", "S3.KMS"},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(why->code, names[i].ours) == 0) return names[i].theirs;
-    return why->code;
-}
-
 static fz_status error_line(void *cx, fz_sv row, int64_t time_ms, fz_error *err) {
     error_lines *e = cx;
     e->line.len = 0;
@@ -255,7 +245,7 @@ static fz_status error_line(void *cx, fz_sv row, int64_t time_ms, fz_error *err)
 
 static fz_status put_errors(dlv_delivery *d, archive_lot *l, const char *location, const fz_error *why, fz_error *err) {
     archive *x = d->impl;
-    error_lines e = {.f = {error_code(why), why->message, d->cx.table, l->attempts, l->last_attempt_ms}, .oldest_ms = l->oldest_ms};
+    error_lines e = {.f = {dlv_error_code(why), why->message, d->cx.table, l->attempts, l->last_attempt_ms}, .oldest_ms = l->oldest_ms};
     uint64_t size;
     FZ_TRY(fio_writer_open(x->io, location, &e.w, err));
     fz_status rc = arc_body_lines(l->body, error_line, &e, err);

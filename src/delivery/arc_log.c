@@ -3,6 +3,7 @@
  *     <dir>/intents/000000000007.json    lot 7 was begun: its ranges, where it goes, the positions after it
  *     <dir>/done/000000000006.json       lot 6 is delivered, and these are the positions
  *     <dir>/diverted/000000000005.json   lot 5 is in the error path, whole; kept
+ *     <dir>/replayed/000000000005.json   it was delivered after all
  *
  * Each is a line of JSON and a line with its SHA-256.
  *
@@ -21,8 +22,8 @@
 #define MAX_RECORD ((size_t)64 << 20) /* states of very many splits */
 #define TRIES 10
 
+static const char *const names[] = {"intents", "done", "diverted", "replayed"};
 static const char *path_of(const arc_log *g, fz_arena *a, arc_kind kind, uint64_t lot) {
-    static const char *const names[] = {"intents", "done", "diverted"};
     return fio_join(a, g->dir, fz_arena_printf(a, "%s/%012" PRIu64 ".json", names[kind], lot));
 }
 
@@ -148,6 +149,35 @@ fz_status arc_log_load(const arc_log *g, fz_arena *a, arc_record *done, arc_reco
     }
     if (again) err->cls = rc = FZ_RETRY; /* a listing that is behind what it lists */
     return rc;
+}
+
+typedef struct numbers { const char *below; uint64_t *v; uint32_t n, cap; } numbers;
+
+static bool take_number(void *cx, const char *location, uint64_t size, int64_t mtime_ms) {
+    (void)size, (void)mtime_ms;
+    numbers *l = cx;
+    size_t n = strlen(location), below = strlen(l->below);
+    uint64_t lot;
+    if (n < 17 + below || !fz_ends(location, ".json") || !fz_parse_u64((fz_sv){location + n - 17, 12}, &lot) || memcmp(location + n - 17 - below, l->below, below) != 0) return true;
+    FZ_GROW(l->v, l->n, l->cap);
+    l->v[l->n++] = lot;
+    return true;
+}
+
+static int by_number(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+fz_status arc_log_list(const arc_log *g, arc_kind kind, fz_arena *a, uint64_t **lots, uint32_t *n, fz_error *err) {
+    numbers l = {.below = fz_arena_printf(a, "/%s/", names[kind])};
+    fz_status rc = fio_list(g->io, fio_join(a, g->dir, l.below + 1), take_number, &l, err);
+    *n = rc == FZ_OK ? l.n : 0;
+    *lots = FZ_ANEWN(a, uint64_t, l.n + 1);
+    if (l.n) memcpy(*lots, l.v, l.n * sizeof *l.v);
+    if (l.n > 1) qsort(*lots, l.n, sizeof **lots, by_number);
+    fz_free(l.v);
+    return rc == FZ_OK ? rc : fz_context(err, "state of %s", g->what);
 }
 
 /* ---- changes ---- */

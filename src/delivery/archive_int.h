@@ -7,6 +7,8 @@
  *   arc_body.c     what a lot holds: compressed blocks of lines, in memory or in a file
  *   arc_block.c    one block: gzip, zstd
  *   arc_log.c      intents and done records
+ *   arc_replay.c   lots that were given up, delivered after all
+ *   errors.c       where error objects go
  */
 #ifndef DLV_ARCHIVE_INT_H
 #define DLV_ARCHIVE_INT_H
@@ -97,7 +99,7 @@ typedef struct arc_record {
     uint64_t rows, bytes;
     const char *diverted;      /* location of the error object, "" : none */
 } arc_record;
-typedef enum { ARC_INTENT, ARC_DONE, ARC_DIVERTED } arc_kind;
+typedef enum { ARC_INTENT, ARC_DONE, ARC_DIVERTED, ARC_REPLAYED } arc_kind;
 typedef struct arc_log {
     const char *dir, *what;    /* what: whose it is, for messages */
     fio *io;
@@ -110,6 +112,8 @@ fz_status arc_log_load(const arc_log *g, fz_arena *a, arc_record *done, arc_reco
 fz_status arc_log_newest(const arc_log *g, uint64_t *lot, fz_error *err) FZ_MUST_USE;
 /* Put if absent. *there: the record that was there before (r itself when none was), in a. */
 fz_status arc_log_put(arc_log *g, arc_kind kind, const arc_record *r, fz_arena *a, arc_record *there, fz_error *err) FZ_MUST_USE;
+/* Numbers of the records of a kind, ascending. */
+fz_status arc_log_list(const arc_log *g, arc_kind kind, fz_arena *a, uint64_t **lots, uint32_t *n, fz_error *err) FZ_MUST_USE;
 fz_status arc_log_read(const arc_log *g, arc_kind kind, uint64_t lot, fz_arena *a, arc_record *out, fz_error *err) FZ_MUST_USE;
 /* Keeps beside the state that a lot went to the error path: <dir>/diverted/<lot>. */
 fz_status arc_log_divert(const arc_log *g, const arc_record *r, fz_error *err) FZ_MUST_USE;
@@ -163,4 +167,6 @@ char *arc_location(const archive *x, int64_t ms, const char *ranges, const char 
 fz_status arc_load(dlv_delivery *d, fz_arena *a, const char **state, const char **intent_ranges, const char **intent_state, fz_error *err) FZ_MUST_USE;
 fz_status arc_commit(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, fz_error *err) FZ_MUST_USE;
 fz_status arc_divert(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err) FZ_MUST_USE;
+/* ---- arc_replay.c ---- */
+fz_status arc_replay(dlv_delivery *d, const char *prefix, dlv_replay_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 #endif

@@ -106,6 +106,7 @@ fz_status dlv_divert(dlv_delivery *d, const dlv_lot *lot, const char *ranges, co
     if (d->ops->divert) return d->ops->divert(d, lot, ranges, state, why, err);
     return fz_fail(err, FZ_USER, "delivery.no-error-path", "table %s: connector '%s' has no place for rows that are given up", d->cx.table, d->ops->name);
 }
+fz_status dlv_replay(dlv_delivery *d, const char *prefix, dlv_replay_fn fn, void *cx, fz_error *err) { return d->ops->replay ? d->ops->replay(d, prefix, fn, cx, err) : FZ_OK; }
 void dlv_lot_free(dlv_lot *lot) {
     if (lot) lot->ops->lot_free(lot);
 }

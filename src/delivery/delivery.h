@@ -68,6 +68,29 @@ uint64_t dlv_lot_rejected(const dlv_lot *lot);
 uint64_t dlv_lot_bytes(const dlv_lot *lot);
 int64_t dlv_retry_ms(const dlv_delivery *d); /* option retry.duration: how long a lot is tried */
 
+/* ---- giving up, and what was given up ---- */
+
+/* A lot that dlv_divert has written to the error location, as the delivery's own records tell. Texts live during the call. */
+typedef enum { DLV_OPEN, DLV_REPLAYED /* now */, DLV_REPLAYED_BEFORE, DLV_UNREADABLE /* err says why; it stays open */ } dlv_replay_state;
+typedef struct dlv_replay_object { const char *object; uint64_t rows; dlv_replay_state state; const fz_error *err; } dlv_replay_object;
+typedef void (*dlv_replay_fn)(void *cx, const dlv_replay_object *o);
+/* Delivers the lots of d that were given up to error objects under `prefix` ("": all), under the names that they would have had, each once however often it is called and by how many; fn is told of each. A
+ * connector that keeps no such records has none. Errors: of the state directory and of the delivery itself; what was delivered before stays so. */
+fz_status dlv_replay(dlv_delivery *d, const char *prefix, dlv_replay_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
+
+/* Where error objects of a table go: an 'error.path' in Firehose's prefix language. For sinks that are no deliveries too. */
+typedef struct dlv_errors dlv_errors;
+/* path: s3://bucket/prefix, file:///dir or an absolute path, with or without expressions. USER "option.invalid", "delivery.prefix". */
+fz_status dlv_errors_new(const char *path, const char *pipeline, const char *table, dlv_errors **out, fz_error *err) FZ_MUST_USE;
+void dlv_errors_free(dlv_errors *e); /* NULL is allowed */
+/* Location of an object: follows from all that it is given. ms: what its timestamp expressions speak of; error_type: "iceberg-failed" ...; what: text that no other object has. Heap. */
+char *dlv_errors_location(const dlv_errors *e, int64_t ms, const char *error_type, const char *what);
+/* One text for each place, however its location is spelled (file:/// or a path, s3a or s3): appended. And whether an object lies under a prefix of locations. */
+void dlv_location_key(const char *location, fz_buf *out);
+bool dlv_location_under(const char *location, const char *prefix);
+/* Firehose's name of an error where it is documented, else the code. */
+const char *dlv_error_code(const fz_error *why);
+
 typedef struct dlv_connector_info { const char *name; const fz_option *options; const char *doc; } dlv_connector_info;
 const dlv_connector_info *dlv_connectors(void); /* ends with a NULL name */
 #endif

@@ -20,6 +20,7 @@ typedef struct dlv_ops {
     fz_status (*commit)(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, fz_error *err);
     fz_status (*divert)(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err); /* NULL: cannot */
     void (*lot_free)(dlv_lot *lot);
+    fz_status (*replay)(dlv_delivery *d, const char *prefix, dlv_replay_fn fn, void *cx, fz_error *err); /* NULL: keeps no records of what it gave up */
 } dlv_ops;
 extern const dlv_ops dlv_blackhole_ops, dlv_cloudwatch_logs_ops, dlv_firehose_s3_ops, dlv_print_ops;
 

@@ -26,11 +26,22 @@ typedef struct try_state {
 
 typedef enum { TABLE_AS_REMEMBERED, TABLE_HAS_IT, TABLE_ELSEWHERE } comparison;
 
+/* What is replayed must be open in the table. */
+static comparison compare_replayed(const job_prepared *p, const job_lineage *l, fz_error *why) {
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < p->n_replayed; i++) open += l->found && job_diverted_find(l->marks.diverted, l->marks.n_diverted, p->replayed[i].object) != NULL;
+    if (open == p->n_replayed) return TABLE_AS_REMEMBERED;
+    fz_fail(why, FZ_CONFLICT, "commit.moved", "table %s: of %u error objects only %u are still open", p->sink->text, p->n_replayed, open);
+    fz_hint(why, "another process replays them, or the table was rolled back");
+    return open ? TABLE_ELSEWHERE : TABLE_HAS_IT;
+}
+
 static comparison compare(const job_prepared *p, const job_lineage *l, fz_error *why) {
 #ifdef FRAZIL_TEST_BLIND /* a build for the commit matrix, which has to find out that nothing is compared */
     return TABLE_AS_REMEMBERED;
 #endif
     if (l->commit_seen) return TABLE_HAS_IT;
+    if (p->n_replayed) return compare_replayed(p, l, why);
     bool same = true, landed = p->n_ranges > 0;
     for (uint32_t i = 0; i < p->n_ranges; i++) {
         const job_range *r = &p->ranges[i];
@@ -58,7 +69,8 @@ static uint32_t merge_positions(try_state *t, const job_lineage *l, job_position
     if (l->found || l->unproven)
         for (uint32_t i = 0; i < l->marks.n_positions; i++) {
             v[n] = l->marks.positions[i];
-            job_mark_gone(t->j, t->s, &v[n++], now);
+            if (!p->n_replayed) job_mark_gone(t->j, t->s, &v[n], now); /* a replay looks at no log */
+            n++;
         }
     for (uint32_t i = 0; i < p->n_ranges; i++) {
         job_position *old = job_position_find(v, n, &p->after[i].key);
@@ -67,6 +79,22 @@ static uint32_t merge_positions(try_state *t, const job_lineage *l, job_position
     }
     *out = v;
     return job_positions_retire(v, n, now);
+}
+
+/* Error objects that the table lacks after the commit. */
+static uint32_t merge_diverted(try_state *t, const job_lineage *l, job_diverted **out) {
+    const job_prepared *p = t->p;
+    job_diverted *v = FZ_ANEWN(t->arena, job_diverted, l->marks.n_diverted + p->n_objects + 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; (l->found || l->unproven) && i < l->marks.n_diverted; i++) {
+        bool done = false;
+        for (uint32_t k = 0; k < p->n_replayed; k++) done |= strcmp(p->replayed[k].object, l->marks.diverted[i].object) == 0;
+        if (!done) v[n++] = l->marks.diverted[i];
+    }
+    for (uint32_t i = 0; i < p->n_objects; i++)
+        if (!job_diverted_find(v, n, p->objects[i].object)) v[n++] = p->objects[i];
+    *out = v;
+    return n;
 }
 
 static fz_status check_table(const try_state *t, const cat_table *now, fz_error *err) {
@@ -99,14 +127,16 @@ static void remove_unused(const try_state *t, const ice_append_result *r) {
 
 static fz_status write_commit(try_state *t, const cat_table *base, const job_lineage *l, fz_error *err) {
     job_position *positions;
-    uint32_t n = merge_positions(t, l, &positions);
+    job_diverted *diverted;
+    uint32_t n = merge_positions(t, l, &positions), n_diverted = merge_diverted(t, l, &diverted);
     const char *pipeline = t->j->spec->name;
     job_marks marks = {.pipeline = pipeline, .commit_id = t->p->commit_id, .checkpoint = t->j->checkpoint, .new_chain = t->p->new_chain,
-                       .n_positions = n, .positions = positions, .n_ranges = t->p->n_ranges, .ranges = t->p->ranges};
-    fz_pair summary[8] = {{.key = "engine-name", .value = "frazil"}, {.key = "engine-version", .value = "0.1.0"}};
+                       .n_positions = n, .positions = positions, .n_ranges = t->p->n_ranges, .ranges = t->p->ranges, .n_diverted = n_diverted, .diverted = diverted,
+                       .n_replayed = t->p->n_replayed, .replayed = (job_replayed *)(uintptr_t)t->p->replayed};
+    fz_pair summary[2 + JOB_MAX_KEYS] = {{.key = "engine-name", .value = "frazil"}, {.key = "engine-version", .value = "0.1.0"}};
     t->append.n_summary = (uint32_t)(2 + job_marks_encode(t->arena, &marks, summary + 2));
     t->append.summary = summary;
-    job_mirror mirror = {t->append.snapshot_id, base->metadata->last_sequence_number + 1, n, positions};
+    job_mirror mirror = {t->append.snapshot_id, base->metadata->last_sequence_number + 1, n, n_diverted, positions, diverted};
     fz_pair property = {.key = fz_arena_printf(t->arena, JOB_MIRROR_PREFIX "%s", pipeline), .value = job_mirror_encode(t->arena, &mirror)};
     t->append.properties = &property;
     t->append.n_properties = 1;
@@ -174,7 +204,7 @@ static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
 
 /* The control thread commits for all sinks: where there are others, a sink whose table cannot be reached is put off. It begins again from what the table says, which also
  * tells what became of a commit without an answer. */
-static bool others_wait(const try_state *t) { return t->j->n_sinks > 1 && t->s->can_rewind && fz_mono_ns() >= t->patience_ns && fz_mono_ns() < t->deadline_ns; }
+static bool others_wait(const try_state *t) { return !t->p->n_replayed && (t->j->n_sinks > 1 || t->s->divert) && t->s->can_rewind && fz_mono_ns() >= t->patience_ns && fz_mono_ns() < t->deadline_ns; }
 
 /* Waits, doubling; false when the time is over. A job that is asked twice to stop does not wait on. */
 static bool back_off(try_state *t) {
@@ -216,7 +246,9 @@ static void begin(try_state *t, job *j, const job_prepared *p) {
     t->max_wait_ms = ice_property_i64(m, "commit.retry.max-wait-ms", 60000);
     t->num_retries = ice_property_i64(m, "commit.retry.num-retries", 4);
     t->deadline_ns = fz_mono_ns() + ice_property_i64(m, "commit.retry.total-timeout-ms", 1800000) * 1000000;
-    t->patience_ns = fz_mono_ns() + PATIENCE_NS;
+    int64_t window = job_divert_window_ns(p->sink);
+    t->patience_ns = fz_mono_ns() + (window / 4 < PATIENCE_NS ? window / 4 : PATIENCE_NS);
+    if (p->n_replayed && window < INT64_MAX && fz_mono_ns() + window < t->deadline_ns) t->deadline_ns = fz_mono_ns() + window; /* who waits at a terminal */
     t->wait_ms = t->min_wait_ms > 0 ? t->min_wait_ms : 1;
 }
 

@@ -1,5 +1,6 @@
 /* See dead_letter.h. Local files are appended to (a store's objects cannot be), so this uses the file system itself. */
 #include "job/dead_letter.h"
+#include "job/error_line.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,12 +20,28 @@ struct dead_letters {
     uint64_t buffered;  /* lines in buf */
     int fd;
     uint64_t file_bytes;
+    bool objects;             /* no file system: an object each time */
+    fio *io;
+    const dlv_errors *place;  /* NULL: dir */
 };
 
-dead_letters *dead_letters_new(const char *dir, const char *pipeline) {
+dead_letters *dead_letters_new_at(const dlv_errors *place, fio *io) {
     dead_letters *d = FZ_NEW(dead_letters);
     pthread_mutex_init(&d->lock, NULL);
-    d->dir = fz_strdup(dir);
+    d->place = place;
+    d->io = io;
+    d->objects = true;
+    d->fd = -1;
+    return d;
+}
+
+dead_letters *dead_letters_new(const char *dir, const char *pipeline, fio *io) {
+    dead_letters *d = FZ_NEW(dead_letters);
+    const char *local = fio_local_path(dir);
+    pthread_mutex_init(&d->lock, NULL);
+    d->io = io;
+    d->objects = !local && strstr(dir, "://");
+    d->dir = fz_strdup(local ? local : dir);
     d->pipeline = fz_strdup(pipeline);
     for (char *p = d->pipeline; *p; p++)
         if (*p == '/' || (unsigned char)*p < ' ') *p = '_';
@@ -75,10 +92,34 @@ static fz_status open_file(dead_letters *d, fz_error *err) {
     return rc;
 }
 
+static void written(dead_letters *d) {
+    fz_metric_add(FZ_M_DEAD_LETTERS, d->buffered);
+    d->buffered = 0;
+}
+
+static fz_status put_object(dead_letters *d, fz_error *err) {
+    char id[37];
+    fz_uuid4(id);
+    char *location = d->place ? dlv_errors_location(d->place, fz_now_ms(), "iceberg-rejected", id)
+                              : fz_asprintf("%s%s%s-%lld-%.8s.jsonl", d->dir, fz_ends(d->dir, "/") ? "" : "/", d->pipeline, (long long)fz_now_ms(), id);
+    fz_status rc = fio_put(d->io, location, d->buf.data, d->buf.len, err);
+    if (rc == FZ_OK) {
+        fz_log(FZ_LOG_WARN, "dead-letter.object", FZ_KV("object", "%s", location), FZ_KV("rows", "%llu", (unsigned long long)d->buffered), NULL);
+        d->buf.len = 0;
+        written(d);
+    } else {
+        (void)!fz_context(err, "dead letters");
+        if (rc == FZ_USER || rc == FZ_UNKNOWN) err->cls = rc = FZ_RETRY; /* a permission may come; the line twice is better than not at all */
+    }
+    fz_free(location);
+    return rc;
+}
+
 /* Writes what is buffered; what could not be written stays. */
 static fz_status drain(dead_letters *d, fz_error *err) {
     if (!d->buf.len) return FZ_OK;
     FZ_TRY(fz_fault_status("dead-letter.write", err));
+    if (d->objects) return put_object(d, err);
     if (d->fd >= 0 && d->file_bytes > FILE_MAX) {
         if (fsync(d->fd) != 0) return io_error("cannot fsync", d->dir, err);
         close(d->fd);
@@ -95,10 +136,7 @@ static fz_status drain(dead_letters *d, fz_error *err) {
     d->file_bytes += done;
     memmove(d->buf.data, d->buf.data + done, d->buf.len - done); /* half a line may be out: the rest follows it */
     d->buf.len -= done;
-    if (rc == FZ_OK) {
-        fz_metric_add(FZ_M_DEAD_LETTERS, d->buffered);
-        d->buffered = 0;
-    }
+    if (rc == FZ_OK) written(d);
     return rc;
 }
 
@@ -132,7 +170,10 @@ fz_status dead_letters_add(dead_letters *d, const dead_letter *l, fz_error *err)
     fz_status rc = FZ_OK;
     if (d->buf.len >= BUFFER_HARD) rc = drain(d, err);
     if (rc == FZ_OK) {
-        put_line(&d->buf, l);
+        if (d->place)
+            job_error_line_put(&d->buf, &(job_error_line){.attempts = 1, .ended_ms = fz_now_ms(), .code = l->code, .message = l->message, .expression = l->expression, .table = l->sink, .source = l->source, .identity = l->identity,
+                                                          .topic = l->topic, .partition = l->partition, .record = l->record});
+        else put_line(&d->buf, l);
         d->buffered++;
         fz_error ignored; /* a soft limit: the line is kept, and a later call or the checkpoint tells of the trouble */
         if (d->buf.len >= BUFFER_SOFT && drain(d, &ignored) != FZ_OK) fz_log_error(FZ_LOG_WARN, "dead-letter.delayed", &ignored);

@@ -79,7 +79,7 @@ static const char *state_text(const job *j, job_sink *s, fz_arena *a) {
         job_mark_gone(j, s, &s->carried[i], now);
         v[n++] = s->carried[i];
     }
-    return job_mirror_encode(a, &(job_mirror){0, 0, job_positions_retire(v, n, now), v});
+    return job_mirror_encode(a, &(job_mirror){.n = job_positions_retire(v, n, now), .positions = v});
 }
 
 void job_delivery_describe(job *j, job_prepared *p) {

@@ -105,7 +105,7 @@ static uint64_t left_of(const job *j, const job_sink *s, uint64_t buffered) {
 }
 
 fz_status job_drain_report(job *j, fz_status rc, fz_error *err) {
-    static const char *const names[] = {"delivered", "waiting", "stopped"};
+    static const char *const names[] = {"delivered", "waiting", "stopped", "waiting"};
     json_t *all = json_array();
     uint64_t left = 0;
     bool stopped = false;

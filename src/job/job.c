@@ -75,7 +75,8 @@ static void take_ranges(job *j, job_prepared *p) {
             job_split_state *st = &s->splits[k][i];
             if (st->next == st->from && !st->claim) continue;
             uint32_t n = p->n_ranges++;
-            p->ranges[n] = (job_range){st->key, st->from, st->next, st->read, st->added, st->filtered, st->rejected, st->unparseable, s->paths_of[k]};
+            p->ranges[n] = (job_range){.key = st->key, .from = st->from, .to = st->next, .read = st->read, .added = st->added, .filtered = st->filtered, .rejected = st->rejected, .unparseable = st->unparseable,
+                                         .paths = s->paths_of[k]};
             p->after[n] = (job_position){st->key, st->next, st->has_last, st->last_offset, st->last_timestamp, st->last_hash, 0};
             p->known[n] = st->known;
             p->remembered[n] = st->remembered;
@@ -200,23 +201,23 @@ static int64_t oldest_waiting(const job *j, const job_sink *s) {
     for (uint32_t k = 0; k < j->n_sources; k++)
         for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
             const job_split_state *st = &s->splits[k][i];
-            int64_t at = st->known ? st->remembered : st->from, ms = at >= 0 ? src_arrival(j->sources[k]->source, i, at) : 0;
+            int64_t at = st->base_diverted ? st->base : st->known ? st->remembered : st->from, ms = at >= 0 ? src_arrival(j->sources[k]->source, i, at) : 0;
             if (ms && (!oldest || ms < oldest)) oldest = ms;
         }
     return oldest;
 }
-static void set_status(const job *j, job_sink *s, job_sink_status status) {
+void job_set_status(const job *j, job_sink *s, job_sink_status status) {
     s->status = status;
     job_tally_stuck(&s->tally, status != SINK_RUNNING, status != SINK_RUNNING ? oldest_waiting(j, s) : 0);
 }
 
 static int64_t retry_window_ns(const job_sink *s) {
-    if (s->delivery) return INT64_MAX; /* its courier counts the time, lot by lot */
+    if (s->delivery || job_divert_window_ns(s) < INT64_MAX) return INT64_MAX; /* its courier counts the time, lot by lot; what is stuck is given up, and the sink is not */
     return ice_property_i64(s->table->metadata, "commit.retry.total-timeout-ms", 1800000) * 1000000;
 }
 
 static void fail_sink(job *j, job_sink *s, const fz_error *err) {
-    set_status(j, s, SINK_FAILED);
+    job_set_status(j, s, SINK_FAILED);
     abort_sink(j, s);
     if (err->cls == FZ_UNKNOWN || s->unknown) j->unknown_outcome = true;
     fz_error e = *err;
@@ -231,30 +232,61 @@ static void wait_sink(job *j, job_sink *s, const fz_error *err) {
         fail_sink(j, s, err);
         return;
     }
-    set_status(j, s, SINK_WAITING);
+    job_set_status(j, s, SINK_WAITING);
+    job_divert_tried(j, s);
     abort_sink(j, s);
     s->error = *err;
     s->waits++;
     int64_t ms = 250ll << (s->waits < 7 ? s->waits : 7);
-    s->wait_until_ns = now + ms * 1000000;
+    s->wait_until_ns = now + job_divert_wait_ns(s, now, ms * 1000000);
     fz_log_error(FZ_LOG_WARN, "sink.waiting", err);
+}
+
+static void note_committed(job *j, const job_prepared *p, bool by_other);
+
+/* What was given up, and the table does not know yet: its ranges and error objects, in a commit of their own. */
+static fz_status commit_given(job *j, job_sink *s, fz_error *err) {
+    for (int round = 0; s->pending.n_ranges; round++) {
+        const job_pending *g = &s->pending;
+        job_prepared *p = FZ_NEW(job_prepared);
+        *p = (job_prepared){.sink = s, .arena = fz_arena_new(), .n_ranges = g->n_ranges, .ranges = g->ranges, .after = g->after, .known = g->known, .remembered = g->remembered,
+                            .n_objects = g->n_objects, .objects = g->objects};
+        snprintf(p->commit_id, sizeof p->commit_id, "%s/%" PRIu64 "/%u/given-%u", j->run_id, j->checkpoint, s->index, ++s->given_commits);
+        job_commit_outcome out = job_commit(j, p, err);
+        bool landed = out == COMMIT_DONE || out == COMMIT_BY_OTHER;
+        if (landed) {
+            note_committed(j, p, out == COMMIT_BY_OTHER);
+            for (uint32_t i = 0; i < g->n_objects; i++)
+                fz_log(FZ_LOG_INFO, "divert.named", FZ_KV("table", "%s", s->text), FZ_KV("object", "%s", g->objects[i].object), FZ_KV("rows", "%" PRIu64, g->objects[i].rows), NULL);
+            s->n_open += g->n_objects;
+            s->pending = (job_pending){0};
+            (void)fz_fault("divert.named");
+        }
+        job_prepared_free(p);
+        if (landed) return FZ_OK;
+        if (out == COMMIT_LATER || (out == COMMIT_REWIND && round == 3)) return err->cls = FZ_RETRY;
+        if (out == COMMIT_FAILED) return err->cls;
+        FZ_TRY(job_sink_position(j, s, err));
+    }
+    return FZ_OK;
 }
 
 /* Positions from the table; reading begins there. The table is asked while workers run, unless they are parked already: they leave a sink alone that is not running, and its
  * catalog may take its time. */
 static void resume_sink(job *j, job_sink *s, bool parked) {
     fz_error err;
-    if (s->delivery && job_courier_busy(s->courier)) { /* the outcome of a lot decides where reading begins */
+    if ((s->delivery && job_courier_busy(s->courier)) || job_divert_busy(s)) { /* the outcome of a lot decides where reading begins */
         s->wait_until_ns = fz_mono_ns() + 100000000;
-        set_status(j, s, SINK_WAITING);
+        job_set_status(j, s, SINK_WAITING);
         return;
     }
     fz_status rc = job_sink_position(j, s, &err);
+    if (rc == FZ_OK && s->pending.n_ranges) rc = commit_given(j, s, &err);
     rc = job_passing(rc, &err);
     if (!parked) job_park(j);
     if (rc == FZ_OK) {
         take_positions(j, s);
-        set_status(j, s, SINK_RUNNING);
+        job_set_status(j, s, SINK_RUNNING);
         s->unknown = false; /* the table has said what it holds */
     }
     for (uint32_t k = 0; rc == FZ_OK && k < j->n_sources; k++)
@@ -290,8 +322,6 @@ static void rewind_sink(job *j, job_sink *s, const fz_error *why) {
     abort_sink(j, s);
     resume_sink(j, s, true);
 }
-
-static void note_committed(job *j, const job_prepared *p, bool by_other);
 
 /* What became of a delivery's lot. */
 static void settle_lot(job *j, job_sink *s, bool wait, bool parked) {
@@ -336,14 +366,20 @@ static void tend_sinks(job *j) {
         job_sink *s = j->sinks[i];
         settle_lot(j, s, false, false);
         cut_delivery(j, s);
+        job_divert_tend(j, s);
         bool failing = s->status == SINK_RUNNING && atomic_load(&s->failing);
         bool due = s->status == SINK_WAITING && fz_mono_ns() >= s->wait_until_ns;
         if (due) resume_sink(j, s, false);
-        if (!failing) continue;
-        job_park(j);
-        fz_error err = s->error;
-        settle_failure(j, s, &err);
-        job_unpark(j);
+        if (failing) {
+            job_park(j);
+            fz_error err = s->error;
+            settle_failure(j, s, &err);
+            job_unpark(j);
+        }
+        if (s->divert && s->status == SINK_WAITING && s->waits != s->given_waits) { /* an attempt has failed since the last look */
+            s->given_waits = s->waits;
+            if (job_divert_due(s)) job_divert_begin(j, s);
+        }
     }
 }
 
@@ -373,7 +409,8 @@ static void note_committed(job *j, const job_prepared *p, bool by_other) {
         job_split_state *st = split_of(j, s, &p->ranges[r].key);
         if (!st) continue;
         st->known = true;
-        st->remembered = p->ranges[r].to;
+        st->remembered = st->base = p->ranges[r].to;
+        st->base_diverted = false;
     }
     s->rewinds = s->waits = 0;
     s->committed = true;
@@ -434,7 +471,7 @@ static void report(job *j) {
             int64_t least = INT64_MAX;
             for (uint32_t s = 0; s < src->n_sinks; s++) {
                 const job_split_state *st = i < src->sinks[s]->n_splits[k] ? &src->sinks[s]->splits[k][i] : NULL;
-                int64_t at = st && st->known ? st->remembered : -1;
+                int64_t at = st && st->base_diverted ? st->base : st && st->known ? st->remembered : -1;
                 if (at < least) least = at;
             }
             if (least < 0 || least == INT64_MAX) continue;
@@ -449,6 +486,12 @@ static void report(job *j) {
 }
 
 /* ---- checkpoints ---- */
+static fz_status sync_letters(job *j, fz_error *err) {
+    for (uint32_t i = 0; i < j->n_sinks; i++)
+        if (j->sinks[i]->letters) FZ_TRY(dead_letters_sync(j->sinks[i]->letters, err));
+    return dead_letters_sync(j->letters, err);
+}
+
 /* stay: workers remain parked afterwards. final: positions without rows are committed too. Returns false when some sink did not commit. */
 static bool checkpoint(job *j, bool final, bool stay) {
     int64_t began = fz_mono_ns();
@@ -457,7 +500,7 @@ static bool checkpoint(job *j, bool final, bool stay) {
     (void)fz_fault("checkpoint.begin");
     job_park(j);
     bool ok = true;
-    if (dead_letters_sync(j->letters, &err) != FZ_OK) { /* no position may pass a dead letter that is not kept */
+    if (sync_letters(j, &err) != FZ_OK) { /* no position may pass a dead letter that is not kept */
         fz_log_error(FZ_LOG_WARN, "checkpoint.dead-letters", &err);
         fz_metric_add(FZ_M_CHECKPOINTS_FAILED, 1);
         if (!stay) job_unpark(j);
@@ -512,6 +555,12 @@ static bool last_checkpoint(job *j) {
 static bool any_sink(const job *j, job_sink_status status) {
     for (uint32_t i = 0; i < j->n_sinks; i++)
         if (j->sinks[i]->status == status) return true;
+    return false;
+}
+/* Is there a sink whose records are not at their end? One that waits with everything given up has none. */
+static bool any_unsettled(const job *j) {
+    for (uint32_t i = 0; i < j->n_sinks; i++)
+        if (j->sinks[i]->status == SINK_DIVERTING || (j->sinks[i]->status == SINK_WAITING && !job_divert_all(j, j->sinks[i]))) return true;
     return false;
 }
 static bool any_claim(const job *j) { /* workers run, but leave claims alone */
@@ -573,9 +622,9 @@ static void loop(job *j) {
         if (atomic_load(&j->failed) && !recover_lost_offsets(j)) break;
         if (job_stop_requested()) break;
         if (any_sink(j, SINK_FAILED) && !j->continue_on_failure) break;
-        if (!any_sink(j, SINK_RUNNING) && !any_sink(j, SINK_WAITING)) return;
+        if (!any_sink(j, SINK_RUNNING) && !any_sink(j, SINK_WAITING) && !any_sink(j, SINK_DIVERTING)) return;
         int64_t now = fz_mono_ns();
-        if (job_all_done(j) && !any_sink(j, SINK_WAITING)) {
+        if (job_all_done(j) && !any_unsettled(j)) {
             if (checkpoint(j, true, false) && job_all_done(j)) return;
             fz_sleep_ms(250); /* a passing trouble, dead letters without room say */
         } else if (now >= due) {
@@ -611,7 +660,7 @@ static void read_policies(job *j) {
     j->writer_budget = j->memory_limit * 2 / 5; /* the rest: sources a fifth, batches on their way, the program itself */
 }
 
-static job *job_new(const job_spec *spec) {
+job *job_new(const job_spec *spec) {
     job *j = FZ_NEW(job);
     j->spec = spec;
     if (!fz_metric_get(FZ_M_STARTED)) fz_metric_set(FZ_M_STARTED, (uint64_t)fz_now_ms());
@@ -622,18 +671,16 @@ static job *job_new(const job_spec *spec) {
     pthread_cond_init(&j->park_cond, NULL);
     pthread_mutex_init(&j->error_lock, NULL);
     read_policies(j);
-    const char *dir = conf_get(spec->settings, "frazil.dead-letter.path");
-    if (!dir) dir = fz_arena_printf(j->arena, "%s/dead-letter", conf_get(spec->settings, "frazil.state.dir"));
-    j->letters = dead_letters_new(dir, spec->name);
     return j;
 }
 
-static void job_free(job *j) {
+void job_free(job *j) {
     job_workers_end(j);
     for (uint32_t i = 0; j->writers && i < j->n_writers; i++) job_writer_end(j->writers[i]);
     fz_free(j->writers);
     job_close(j);
     dead_letters_free(j->letters);
+    fio_unref(j->letters_io);
     job_records_free(j->records);
     job_metrics_free(j->metrics);
     job_publisher_close(j->publisher);
@@ -666,7 +713,7 @@ static fz_status conclude(job *j, job_report *r, fz_error *err) {
     const fz_error *why = atomic_load(&j->failed) ? &j->error : NULL;
     for (uint32_t i = 0; i < j->n_sinks; i++) j->unknown_outcome |= j->sinks[i]->status == SINK_WAITING && j->sinks[i]->unknown;
     for (uint32_t i = 0; i < j->n_sinks && !why; i++)
-        if (j->sinks[i]->status == SINK_FAILED || (j->sinks[i]->status == SINK_WAITING && j->sinks[i]->error.cls != FZ_OK)) why = &j->sinks[i]->error;
+        if (j->sinks[i]->status == SINK_FAILED || (j->sinks[i]->status == SINK_WAITING && j->sinks[i]->error.cls != FZ_OK) || j->sinks[i]->status == SINK_DIVERTING) why = &j->sinks[i]->error;
     if (!why && !j->unknown_outcome) return FZ_OK;
     r->exit_code = j->unknown_outcome ? JOB_UNKNOWN : JOB_FAILED;
     *err = why ? *why : j->error;

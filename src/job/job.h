@@ -20,6 +20,8 @@ typedef struct job_insert {
     const sql_table *connector;  /* a delivery: catalog is NULL and target empty */
     const col_schema *schema;    /* of a delivery's rows */
     const char *target_text;     /* catalog.database.table, for messages and logs */
+    const fz_pair *options;      /* OPTIONS of the target, a table: checked by job_sink_options_check */
+    size_t n_options;
     sql_pos pos;
 } job_insert;
 
@@ -40,6 +42,10 @@ typedef struct job_report {
     uint64_t rows_added, rows_filtered, rows_rejected, unparseable, checkpoints;
     bool stopped;                /* by request */
 } job_report;
+
+/* OPTIONS of a table that an INSERT writes to; ends with a NULL name. The options of stores (fio_options, aws_options) may stand beside them, for the error location. */
+const fz_option *job_sink_options(void);
+fz_status job_sink_options_check(const fz_pair *o, size_t n, const char *table, fz_error *err) FZ_MUST_USE; /* USER, with the option's place */
 
 /* Runs until bounded sources are read, a stop is requested, or a sink or source fails. On any status but FZ_OK err says why and report->exit_code which code fits:
  * USER errors found before anything ran are JOB_USAGE. */

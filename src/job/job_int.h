@@ -10,6 +10,8 @@
  *   drain.c    the end of a job that takes in nothing more
  *   deliver.c  deliveries as sinks: opening, positions, intents
  *   courier.c  their threads
+ *   divert.c   what a table could not take in time, to error objects; diverts.c: what the state directory knows of that
+ *   replay.c   error objects that tables name, brought in after all
  *   oneshot.c  INSERTs whose plan is no chain over a connector table
  *   tally.c    what became of the records of each delivery
  *   status.c   a thread that writes the metrics once a second, and the live line
@@ -24,6 +26,8 @@
 #ifndef JOB_INT_H
 #define JOB_INT_H
 #include "job/dead_letter.h"
+#include "job/diverts.h"
+#include "job/error_object.h"
 #include "job/job.h"
 #include "job/lineage.h"
 #include "job/metrics.h"
@@ -47,7 +51,10 @@ typedef struct job_split_state {
     bool claim;              /* must enter a commit even without rows, so that its start is a number from then on */
     int64_t remembered;
     int64_t from, next;      /* rows in [from, next) have been handed to the sink and are not committed */
-    int64_t limit;           /* nothing is handed over from here on (the end of an intent); INT64_MAX: none */
+    int64_t limit;           /* nothing is handed over from here on (the end of an intent, of what is given up); INT64_MAX: none */
+    int64_t base;            /* where reading begins anew: the table's position, or the end of what was given up behind it; */
+    bool base_diverted;      /* the latter */
+    int64_t tried;           /* what lies below was handed over before, and could not be committed */
     uint64_t read, added, filtered, rejected, unparseable;
     job_again again;
     bool has_last;           /* the last record below next */
@@ -81,10 +88,11 @@ struct job_source {
     fz_log_limit retry_limit;
 };
 
-/* Legal moves: RUNNING -> WAITING (a failure that may pass; files dropped) -> RUNNING (positions loaded again); any -> FAILED. */
+/* Legal moves: RUNNING -> WAITING (a failure that may pass; files dropped) -> RUNNING (positions loaded again); WAITING -> DIVERTING (what it could not take is given up) -> WAITING; any -> FAILED. */
 typedef struct job_courier job_courier; /* courier.c */
+typedef struct job_divert job_divert;   /* divert.c */
 
-typedef enum { SINK_RUNNING, SINK_WAITING, SINK_FAILED } job_sink_status;
+typedef enum { SINK_RUNNING, SINK_WAITING, SINK_FAILED, SINK_DIVERTING } job_sink_status;
 
 struct job_sink {
     uint32_t index;
@@ -101,6 +109,13 @@ struct job_sink {
     uint32_t n_carried;      /* positions that it has of splits that this run did not find */
     job_position *carried;
     fz_arena *carried_arena;
+    job_diverts *diverts;    /* tables: what was given up, in this run and before it */
+    job_divert *divert;      /* NULL: no error location */
+    dead_letters *letters;   /* in the error location; NULL: the job's */
+    job_pending pending;     /* of diverts: what the table does not know yet; in: */
+    fz_arena *pending_arena;
+    uint32_t n_open;         /* error objects that the table lacks and names */
+    uint32_t given_commits, given_waits;
     bool replaying;          /* an intent is being made good */
     uint64_t lots;           /* cut so far: several can belong to one checkpoint */
     job_sink_status status;
@@ -141,6 +156,9 @@ typedef struct job_prepared { /* what one checkpoint yields for one sink */
     bool diverted;           /* its rows went to the error location */
     dlv_lot *lot;            /* deliveries: in place of files */
     const char *ranges_text, *state_text;
+    uint32_t n_objects, n_replayed;
+    const job_diverted *objects;  /* error objects that the table gets to know */
+    const job_replayed *replayed; /* those whose rows are in the files: they must be open in the table */
 } job_prepared;
 
 typedef struct job_writer job_writer; /* a shard with its queue and thread: writers.c */
@@ -180,7 +198,9 @@ struct job {
     bool unknown_outcome;
     bool draining;
     int64_t gauged_ns;       /* when the sources were last asked how far they are behind */
+    fio *letters_io;         /* NULL: dead letters are local files */
 };
+static inline bool job_sink_reads(const job_sink *s) { return s->status == SINK_RUNNING || s->status == SINK_DIVERTING; }
 /* A permission (or credentials) missing while the job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row. At the start it refuses the job. */
 static inline fz_status job_passing(fz_status rc, const fz_error *e) {
     static const char *const codes[] = {"file.permission", "file.kms", "catalog.denied", "aws.denied", "aws.credentials", "aws.no-credentials"};
@@ -192,6 +212,7 @@ static inline ice_io job_io(const job *j, const cat_table *t) { return (ice_io){
 
 /* start.c */
 fz_status job_place(job *j, fz_error *err) FZ_MUST_USE;     /* sources, sinks, positions */
+fz_status job_plan(job *j, fz_error *err) FZ_MUST_USE;      /* paths, sinks and sources by the script alone, and where dead letters go: the first part of job_place */
 fz_status job_open(job *j, fz_error *err) FZ_MUST_USE;      /* job_place, and reads are assigned */
 void job_close(job *j);
 /* Loads the table's positions into the split states of s and checks them (also after a rewind). */
@@ -230,6 +251,9 @@ typedef enum { COMMIT_DONE, COMMIT_BY_OTHER, COMMIT_REWIND, COMMIT_LATER, COMMIT
 job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err);
 
 /* job.c */
+job *job_new(const job_spec *spec);
+void job_free(job *j);
+void job_set_status(const job *j, job_sink *s, job_sink_status status); /* legal moves: see there */
 void job_prepared_free(job_prepared *p); /* NULL is allowed */
 
 /* deliver.c */
@@ -244,6 +268,20 @@ bool job_delivery_replayed(const job *j, const job_sink *s); /* every split stan
 
 /* retire.c */
 void job_mark_gone(const job *j, const job_sink *s, job_position *p, int64_t now_ms); /* p is one that s has: is its log there? */
+/* divert.c; control thread unless said */
+fz_status job_divert_open(job *j, job_sink *s, fz_error *err) FZ_MUST_USE; /* reads the options and what the state directory knows */
+void job_divert_close(job_sink *s);
+fio *job_divert_store(const job_sink *s);                    /* NULL: no error location */
+int64_t job_divert_window_ns(const job_sink *s);             /* INT64_MAX: nothing is given up */
+void job_divert_tried(job *j, job_sink *s);                  /* before what was handed over is dropped; workers are parked */
+int64_t job_divert_wait_ns(const job_sink *s, int64_t now_ns, int64_t wait_ns); /* until the next attempt */
+bool job_divert_due(job_sink *s);                            /* just after an attempt has failed: shall a pass begin? */
+void job_divert_begin(job *j, job_sink *s);
+void job_divert_tend(job *j, job_sink *s);
+bool job_divert_busy(const job_sink *s);                     /* a put is under way: what was given up is about to change */
+bool job_divert_all(const job *j, const job_sink *s);        /* everything up to the stops is given up, and the table does not answer */
+void job_divert_cut(job_sink *s, const job_source *src, const fz_chunk *c); /* worker: sets the split's limit where the pass ends in c */
+fz_status job_divert_take(job_sink *s, const job_source *src, const fz_chunk *c, const uint32_t *rows, fz_error *err) FZ_MUST_USE; /* worker; rows[i]: how many record i gives */
 
 /* courier.c; push: workers; the rest: control thread */
 job_courier *job_courier_start(job *j, job_sink *s);

@@ -35,7 +35,7 @@ static fz_status use_mirror(fz_arena *a, const ice_metadata *m, const char *pipe
     FZ_TRY(job_mirror_decode(a, text, &mirror, err));
     bool proven = last->parent_id == mirror.snapshot_id && lowest_sequence > mirror.sequence_number;
     if (!proven && lowest_sequence > mirror.sequence_number) FZ_TRY(still_live(a, m, mirror.snapshot_id, io, &proven, err));
-    out->marks = (job_marks){.pipeline = pipeline, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions};
+    out->marks = (job_marks){.pipeline = pipeline, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions, .n_diverted = mirror.n_diverted, .diverted = mirror.diverted};
     out->snapshot_id = mirror.snapshot_id;
     out->from_mirror = true;
     out->found = proven;

@@ -15,6 +15,11 @@ job_position *job_position_find(const job_position *v, uint32_t n, const job_spl
         if (job_split_key_cmp(&v[i].key, key) == 0) return (job_position *)(uintptr_t)&v[i];
     return NULL;
 }
+const job_diverted *job_diverted_find(const job_diverted *v, uint32_t n, const char *object) {
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(v[i].object, object) == 0) return &v[i];
+    return NULL;
+}
 const char *job_split_text(fz_arena *a, const job_split_key *key) { return fz_arena_printf(a, "%s/%d", key->topic, key->partition); }
 
 static int by_time(const void *a, const void *b) {
@@ -74,8 +79,34 @@ static void put_position(fz_buf *b, const void *row) {
 }
 static void put_range(fz_buf *b, const void *row) {
     const job_range *r = row;
-    fz_buf_printf(b, "[%d,%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u]", r->key.partition, r->from, r->to, r->read,
+    fz_buf_printf(b, "[%d,%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u", r->key.partition, r->from, r->to, r->read,
                   r->added, r->filtered, r->rejected, r->unparseable, r->paths);
+    if (r->diverted) fz_buf_printf(b, ",%" PRIu64, r->diverted);
+    fz_buf_putc(b, ']');
+}
+static void put_part(fz_buf *b, const void *row) {
+    const job_part *p = row;
+    fz_buf_printf(b, "[%d,%" PRId64 ",%" PRId64 "]", p->key.partition, p->from, p->to);
+}
+static void encode_diverted(fz_buf *b, const job_diverted *v, uint32_t n) {
+    fz_buf_puts(b, "{\"v\":1,\"o\":[");
+    for (uint32_t i = 0; i < n; i++) {
+        fz_buf_puts(b, i ? ",[" : "[");
+        fz_buf_json(b, v[i].object, strlen(v[i].object));
+        fz_buf_printf(b, ",%" PRIu64 ",%" PRIu64 ",\"%016" PRIx64 "\",", v[i].records, v[i].rows, v[i].hash);
+        encode_rows(b, v[i].parts, sizeof *v[i].parts, v[i].n_parts, put_part);
+        fz_buf_putc(b, ']');
+    }
+    fz_buf_puts(b, "]}");
+}
+static void encode_replayed(fz_buf *b, const job_replayed *v, uint32_t n) {
+    fz_buf_puts(b, "{\"v\":1,\"o\":[");
+    for (uint32_t i = 0; i < n; i++) {
+        fz_buf_puts(b, i ? ",[" : "[");
+        fz_buf_json(b, v[i].object, strlen(v[i].object));
+        fz_buf_printf(b, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", v[i].added, v[i].filtered, v[i].rejected, v[i].unparseable);
+    }
+    fz_buf_puts(b, "]}");
 }
 static const char *into(fz_arena *a, fz_buf *b) {
     const char *s = fz_arena_strndup(a, (const char *)b->data, b->len);
@@ -93,6 +124,14 @@ size_t job_marks_encode(fz_arena *a, const job_marks *m, fz_pair *out) {
     out[n++] = (fz_pair){.key = JOB_KEY_POSITIONS, .value = into(a, &b)};
     encode_rows(&b, m->ranges, sizeof *m->ranges, m->n_ranges, put_range);
     out[n++] = (fz_pair){.key = JOB_KEY_RANGES, .value = into(a, &b)};
+    if (m->n_diverted) {
+        encode_diverted(&b, m->diverted, m->n_diverted);
+        out[n++] = (fz_pair){.key = JOB_KEY_DIVERTED, .value = into(a, &b)};
+    }
+    if (m->n_replayed) {
+        encode_replayed(&b, m->replayed, m->n_replayed);
+        out[n++] = (fz_pair){.key = JOB_KEY_REPLAYED, .value = into(a, &b)};
+    }
     if (m->new_chain) out[n++] = (fz_pair){.key = JOB_KEY_CHAIN, .value = "new"};
     return n;
 }
@@ -100,6 +139,10 @@ const char *job_mirror_encode(fz_arena *a, const job_mirror *m) {
     fz_buf b = {0};
     fz_buf_printf(&b, "{\"v\":1,\"snapshot\":%" PRId64 ",\"sequence\":%" PRId64 ",\"positions\":", m->snapshot_id, m->sequence_number);
     encode_rows(&b, m->positions, sizeof *m->positions, m->n, put_position);
+    if (m->n_diverted) {
+        fz_buf_puts(&b, ",\"diverted\":");
+        encode_diverted(&b, m->diverted, m->n_diverted);
+    }
     fz_buf_putc(&b, '}');
     return into(a, &b);
 }
@@ -134,7 +177,7 @@ static size_t count_rows(json_t *root) {
     json_object_foreach(json_object_get(root, "s"), source, topics) json_object_foreach(topics, topic, rows) n += json_array_size(rows);
     return n;
 }
-typedef struct taker { job_position *p; job_range *r; uint32_t n; } taker;
+typedef struct taker { job_position *p; job_range *r; job_part *parts; uint32_t n; } taker;
 
 static fz_status take_position(void *cx, fz_arena *a, const job_split_key *key, const json_t *row, fz_error *err) {
     (void)a;
@@ -157,12 +200,19 @@ static fz_status take_range(void *cx, fz_arena *a, const job_split_key *key, con
     (void)a;
     taker *t = cx;
     if (json_array_size(row) < 9) return unreadable(err, "a range is incomplete");
-    int64_t v[9];
-    for (size_t i = 1; i < 9; i++) {
+    int64_t v[10] = {0};
+    for (size_t i = 1; i < 10 && i < json_array_size(row); i++) {
         if (!json_is_integer(json_array_get(row, i))) return unreadable(err, "a range holds something that is not a number");
         v[i] = json_integer_value(json_array_get(row, i));
     }
-    t->r[t->n++] = (job_range){*key, v[1], v[2], (uint64_t)v[3], (uint64_t)v[4], (uint64_t)v[5], (uint64_t)v[6], (uint64_t)v[7], (uint32_t)v[8]};
+    t->r[t->n++] = (job_range){*key, v[1], v[2], (uint64_t)v[3], (uint64_t)v[4], (uint64_t)v[5], (uint64_t)v[6], (uint64_t)v[7], (uint32_t)v[8], (uint64_t)v[9]};
+    return FZ_OK;
+}
+static fz_status take_part(void *cx, fz_arena *a, const job_split_key *key, const json_t *row, fz_error *err) {
+    (void)a;
+    taker *t = cx;
+    if (!json_is_integer(json_array_get(row, 1)) || !json_is_integer(json_array_get(row, 2))) return unreadable(err, "a part of an error object is incomplete");
+    t->parts[t->n++] = (job_part){*key, json_integer_value(json_array_get(row, 1)), json_integer_value(json_array_get(row, 2))};
     return FZ_OK;
 }
 
@@ -171,6 +221,42 @@ static fz_status decode_positions(fz_arena *a, json_t *root, uint32_t *n, job_po
     FZ_TRY(decode_rows(a, root, take_position, &t, err));
     *n = t.n;
     *out = t.p;
+    return FZ_OK;
+}
+/* root NULL: none. */
+static fz_status decode_diverted(fz_arena *a, json_t *root, uint32_t *n, job_diverted **out, fz_error *err) {
+    json_t *all = json_object_get(root, "o"), *v;
+    size_t i;
+    *n = 0;
+    *out = NULL;
+    if (!root) return FZ_OK;
+    if (json_integer_value(json_object_get(root, "v")) != 1 || !json_is_array(all)) return unreadable(err, "no list of error objects of version 1");
+    *out = FZ_ANEWN(a, job_diverted, json_array_size(all) + 1);
+    json_array_foreach(all, i, v) {
+        json_t *object = json_array_get(v, 0), *hash = json_array_get(v, 3), *parts = json_array_get(v, 4);
+        if (!json_is_string(object) || !json_is_integer(json_array_get(v, 1)) || !json_is_integer(json_array_get(v, 2)) || !json_is_string(hash) || !json_is_object(parts))
+            return unreadable(err, "an error object is incomplete");
+        taker t = {.parts = FZ_ANEWN(a, job_part, count_rows(parts) + 1)};
+        FZ_TRY(decode_rows(a, parts, take_part, &t, err));
+        (*out)[(*n)++] = (job_diverted){fz_arena_strdup(a, json_string_value(object)), (uint64_t)json_integer_value(json_array_get(v, 1)), (uint64_t)json_integer_value(json_array_get(v, 2)),
+                                        strtoull(json_string_value(hash), NULL, 16), t.n, t.parts};
+    }
+    return FZ_OK;
+}
+static fz_status decode_replayed(fz_arena *a, json_t *root, uint32_t *n, job_replayed **out, fz_error *err) {
+    json_t *all = json_object_get(root, "o"), *v;
+    size_t i;
+    if (json_integer_value(json_object_get(root, "v")) != 1 || !json_is_array(all)) return unreadable(err, "no list of replayed objects of version 1");
+    *out = FZ_ANEWN(a, job_replayed, json_array_size(all) + 1);
+    json_array_foreach(all, i, v) {
+        if (!json_is_string(json_array_get(v, 0))) return unreadable(err, "a replayed object has no name");
+        uint64_t x[4];
+        for (size_t k = 0; k < 4; k++) {
+            if (!json_is_integer(json_array_get(v, k + 1))) return unreadable(err, "a replayed object is incomplete");
+            x[k] = (uint64_t)json_integer_value(json_array_get(v, k + 1));
+        }
+        (*out)[(*n)++] = (job_replayed){fz_arena_strdup(a, json_string_value(json_array_get(v, 0))), x[0], x[1], x[2], x[3]};
+    }
     return FZ_OK;
 }
 static fz_status parse(const char *text, json_t **out, fz_error *err) {
@@ -202,6 +288,18 @@ fz_status job_marks_decode(fz_arena *a, const fz_pair *summary, size_t n, job_ma
     json_decref(root);
     out->ranges = t.r;
     out->n_ranges = t.n;
+    FZ_TRY(rc);
+    const char *diverted = fz_pair_get(summary, n, JOB_KEY_DIVERTED), *replayed = fz_pair_get(summary, n, JOB_KEY_REPLAYED);
+    if (diverted) {
+        FZ_TRY(parse(diverted, &root, err));
+        rc = decode_diverted(a, root, &out->n_diverted, &out->diverted, err);
+        json_decref(root);
+        FZ_TRY(rc);
+    }
+    if (!replayed) return FZ_OK;
+    FZ_TRY(parse(replayed, &root, err));
+    rc = decode_replayed(a, root, &out->n_replayed, &out->replayed, err);
+    json_decref(root);
     return rc;
 }
 
@@ -216,6 +314,7 @@ fz_status job_mirror_decode(fz_arena *a, const char *text, job_mirror *out, fz_e
         out->snapshot_id = json_integer_value(id);
         out->sequence_number = json_integer_value(seq);
         rc = decode_positions(a, json_object_get(root, "positions"), &out->n, &out->positions, err);
+        if (rc == FZ_OK) rc = decode_diverted(a, json_object_get(root, "diverted"), &out->n_diverted, &out->diverted, err);
     }
     json_decref(root);
     return rc;

@@ -9,11 +9,16 @@
  *                       the next offset of *every* split of the sink, touched or not; offset, timestamp (ms) and hash of the last record
  *                       before it (absent when there is none). [PARTITION,NEXT,null,SINCE]: a log that is gone since then (ms); it
  *                       may come back (retire.c)
- *   frazil.ranges       {"v":1,"s":{SOURCE:{TOPIC:[[PARTITION,FROM,TO,READ,ADDED,FILTERED,REJECTED,UNPARSEABLE,PATHS],...]}}}
+ *   frazil.ranges       {"v":1,"s":{SOURCE:{TOPIC:[[PARTITION,FROM,TO,READ,ADDED,FILTERED,REJECTED,UNPARSEABLE,PATHS,DIVERTED],...]}}}
  *                       [FROM,TO) is what this commit carries of the split. PATHS is the number of INSERTs that read the split into this
- *                       table; READ * PATHS = ADDED + FILTERED + REJECTED + UNPARSEABLE
+ *                       table; READ * PATHS = ADDED + FILTERED + REJECTED + UNPARSEABLE + DIVERTED. DIVERTED is left out where it is 0: rows that
+ *                       the table could not take in time and that lie in error objects
+ *   frazil.diverted     {"v":1,"o":[[OBJECT,RECORDS,ROWS,"HASH",{"v":1,"s":{SOURCE:{TOPIC:[[PARTITION,FROM,TO],...]}}}],...]}, left out when there are none
+ *                       the error objects whose rows the table still lacks after this commit: RECORDS and HASH (of its lines) are the object's, ROWS those of
+ *                       the ranges [FROM,TO) of it that count
+ *   frazil.replayed     {"v":1,"o":[[OBJECT,ADDED,FILTERED,REJECTED,UNPARSEABLE],...]}: error objects whose records this commit has brought
  *   frazil.chain        "new" when the ranges begin a new chain on purpose (frazil.positions = adopt or ignore, frazil.lost-offsets = earliest)
- * Table property: frazil.mirror.PIPELINE = {"v":1,"snapshot":ID,"sequence":N,"positions":{...as above}}
+ * Table property: frazil.mirror.PIPELINE = {"v":1,"snapshot":ID,"sequence":N,"positions":{...as above},"diverted":{...as above, if any}}
  *
  * Invariants
  *  1. Encoding is canonical (sorted by source, topic, partition), so that equal positions are equal texts.
@@ -29,6 +34,9 @@
 #define JOB_KEY_POSITIONS "frazil.positions"
 #define JOB_KEY_RANGES "frazil.ranges"
 #define JOB_KEY_CHAIN "frazil.chain"
+#define JOB_KEY_DIVERTED "frazil.diverted"
+#define JOB_KEY_REPLAYED "frazil.replayed"
+enum { JOB_MAX_KEYS = 8 }; /* summary keys of one snapshot */
 #define JOB_MIRROR_PREFIX "frazil.mirror."
 
 /* A split is filed under source identity, topic (a file's path for file sources) and partition. */
@@ -46,7 +54,12 @@ typedef struct job_range {
     int64_t from, to;
     uint64_t read, added, filtered, rejected, unparseable;
     uint32_t paths;
+    uint64_t diverted;
 } job_range;
+typedef struct job_part { job_split_key key; int64_t from, to; } job_part;
+/* An error object and what of it counts. */
+typedef struct job_diverted { const char *object; uint64_t records, rows, hash; uint32_t n_parts; job_part *parts; } job_diverted;
+typedef struct job_replayed { const char *object; uint64_t added, filtered, rejected, unparseable; } job_replayed;
 typedef struct job_marks {
     const char *pipeline, *commit_id;
     uint64_t checkpoint;
@@ -55,16 +68,25 @@ typedef struct job_marks {
     job_position *positions;
     uint32_t n_ranges;
     job_range *ranges;
+    uint32_t n_diverted, n_replayed;
+    job_diverted *diverted;
+    job_replayed *replayed;
 } job_marks;
-typedef struct job_mirror { int64_t snapshot_id, sequence_number; uint32_t n; job_position *positions; } job_mirror;
+typedef struct job_mirror {
+    int64_t snapshot_id, sequence_number;
+    uint32_t n, n_diverted;
+    job_position *positions;
+    job_diverted *diverted;
+} job_mirror;
 
 int job_split_key_cmp(const job_split_key *a, const job_split_key *b);
 /* NULL: not there. */
 job_position *job_position_find(const job_position *v, uint32_t n, const job_split_key *key);
+const job_diverted *job_diverted_find(const job_diverted *v, uint32_t n, const char *object); /* the same */
 
 /* *found false: the summary is not one of frazil's. FATAL "positions.unreadable" when its text cannot be read. Strings live in a. */
 fz_status job_marks_decode(fz_arena *a, const fz_pair *summary, size_t n, job_marks *out, bool *found, fz_error *err) FZ_MUST_USE;
-/* Appends the summary keys of m to out (room for 6). Returns how many. */
+/* Appends the summary keys of m to out (room for JOB_MAX_KEYS). Returns how many. */
 size_t job_marks_encode(fz_arena *a, const job_marks *m, fz_pair *out);
 fz_status job_mirror_decode(fz_arena *a, const char *text, job_mirror *out, fz_error *err) FZ_MUST_USE;
 const char *job_mirror_encode(fz_arena *a, const job_mirror *m);

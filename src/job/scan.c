@@ -199,9 +199,12 @@ static void fill_fields(fz_arena *a, const sql_plan *p, src_context *cx) {
     cx->n_fields = p->n_scan_physical;
 }
 
-fz_status job_scan_open(const sql_plan *plan, const src_context *cx, job_scan **out, fz_error *err) {
+fz_status job_scan_open(const sql_plan *plan, const src_context *cx, job_scan **out, fz_error *err) { return job_scan_open_over(plan, cx, NULL, out, err); }
+
+fz_status job_scan_open_over(const sql_plan *plan, const src_context *cx, src_source *source, job_scan **out, fz_error *err) {
     job_scan *s = FZ_NEW(job_scan);
     s->arena = fz_arena_new();
+    s->source = source;
     s->plan = plan;
     src_context full = *cx;
     full.table = plan->table->path;
@@ -215,7 +218,7 @@ fz_status job_scan_open(const sql_plan *plan, const src_context *cx, job_scan **
     if (rc == FZ_OK && cx->time_zone) default_zone(s->arena, &s->value, fz_arena_strdup(s->arena, cx->time_zone));
     if (rc == FZ_OK) rc = decoder_of(&s->value, false, &d, err);
     dec_free(d);
-    if (rc == FZ_OK) rc = src_open(plan->table->options, plan->table->n_options, &full, &s->source, err);
+    if (rc == FZ_OK && !source) rc = src_open(plan->table->options, plan->table->n_options, &full, &s->source, err);
     if (rc != FZ_OK) {
         job_scan_close(s);
         return rc;

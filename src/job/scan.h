@@ -17,6 +17,8 @@ typedef struct job_scan_reader job_scan_reader;
 /* Splits the table's options into those of the connector and those of the formats (format, key.format, value.format, key.fields, ...), checks them all, and opens
  * the source. scan: a SQL_P_SCAN over a connector table; it must outlive the job_scan. cx: need_key and need_headers are filled in here. */
 fz_status job_scan_open(const sql_plan *scan, const src_context *cx, job_scan **out, fz_error *err) FZ_MUST_USE;
+/* The same over a source that is given, and becomes the scan's whatever comes. */
+fz_status job_scan_open_over(const sql_plan *scan, const src_context *cx, src_source *source, job_scan **out, fz_error *err) FZ_MUST_USE;
 /* Checks the options as job_scan_open does, without opening anything (EXPLAIN, CREATE TABLE). */
 fz_status job_scan_check(const sql_table *table, fz_error *err) FZ_MUST_USE;
 void job_scan_close(job_scan *s);

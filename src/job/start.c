@@ -132,13 +132,21 @@ static fz_status check_log(job *j, const job_source *src, uint32_t split, job_si
     return FZ_OK;
 }
 
+/* What of the split was given up, and the table does not know yet: its index in s->pending, UINT32_MAX: nothing. */
+static uint32_t pending_of(const job_sink *s, const job_split_key *key) {
+    for (uint32_t i = 0; i < s->pending.n_ranges; i++)
+        if (job_split_key_cmp(&s->pending.ranges[i].key, key) == 0) return i;
+    return UINT32_MAX;
+}
+
 /* Where one split begins for one sink. */
-static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s, const job_table *t, fz_error *err) {
+static fz_status place_split(job *j, job_source *src, uint32_t i, job_sink *s, const job_table *t, fz_error *err) {
     job_split_state *st = &s->splits[src->index][i];
     const src_split *sp = src_get_split(src->source, i);
     const job_lineage *l = &t->l;
     const job_position *p = l->found ? job_position_find(l->marks.positions, l->marks.n_positions, &st->key) : NULL, *other = NULL;
-    if (!p && !t->ignore && !topic_known(l, &st->key)) { /* a partition that is new in a topic of ours is nobody else's */
+    uint32_t given = t->ignore ? UINT32_MAX : pending_of(s, &st->key);
+    if (!p && given == UINT32_MAX && !t->ignore && !topic_known(l, &st->key)) { /* a partition that is new in a topic of ours is nobody else's */
         const char *who = NULL;
         if (l->found && (other = other_source(j, s, &l->marks, &st->key)) && j->positions == POSITIONS_CHECK)
             return refuse_other(s, st, fz_starts(st->key.source, "kafka:") ? "cluster" : "source", other->key.source, st->key.source, other, err);
@@ -148,6 +156,17 @@ static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s
     st->remembered = p ? p->next : 0;
     st->read = st->added = st->filtered = st->rejected = st->unparseable = 0;
     st->has_last = false;
+    if (given != UINT32_MAX) {
+        const job_position *after = &s->pending.after[given];
+        st->claim = false;
+        st->from = st->next = after->next;
+        st->has_last = after->has_last;
+        st->last_offset = after->last_offset;
+        st->last_timestamp = after->last_timestamp;
+        st->last_hash = after->last_hash;
+        FZ_TRY(check_log(j, src, i, s, st, err));
+        return st->next == after->next ? check_last(src, i, s, after, err) : FZ_OK;
+    }
     if (!p && other) { /* adopt */
         s->new_chain = true;
         st->claim = true;
@@ -174,6 +193,59 @@ static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s
                FZ_KV("reason", "%s", "frazil.positions = ignore: records before the table's position are added again"), NULL);
     }
     return FZ_OK;
+}
+
+static fz_status position_split(job *j, job_source *src, uint32_t i, job_sink *s, const job_table *t, fz_error *err) {
+    job_split_state *st = &s->splits[src->index][i];
+    FZ_TRY(place_split(j, src, i, s, t, err));
+    st->base = st->next;
+    st->base_diverted = !t->ignore && pending_of(s, &st->key) != UINT32_MAX;
+    return FZ_OK;
+}
+
+/* ---- what was given up ---- */
+
+typedef struct given_cx { job *j; job_sink *s; } given_cx;
+
+static bool still_readable(void *cx, const job_split_key *key, int64_t at) {
+    given_cx *g = cx;
+    fz_error ignored;
+    for (uint32_t k = 0; k < g->j->n_sources; k++)
+        for (uint32_t i = 0; g->s->splits[k] && g->j->sources[k]->replayable && i < g->s->n_splits[k]; i++) {
+            int64_t low, high;
+            if (job_split_key_cmp(&g->s->splits[k][i].key, key) == 0) return src_bounds(g->j->sources[k]->source, i, &low, &high, &ignored) != FZ_OK || low <= at;
+        }
+    return false;
+}
+
+static fz_status count_part(void *cx, const job_given *given, const job_split_key *key, int64_t from, int64_t to, uint64_t *records, uint64_t *rows, fz_error *err) {
+    given_cx *g = cx;
+    fio *io = fio_ref(job_divert_store(g->s));
+    *records = *rows = 0;
+    if (!*given->object) return FZ_OK;
+    fz_status rc = io ? FZ_OK : job_settings_store(g->j->spec->settings, &io, err);
+    if (rc == FZ_OK) rc = job_error_object_count(io, given->object, key, from, to, records, rows, err);
+    fio_unref(io);
+    return rc;
+}
+
+/* A commit whose answer was lost has brought the rows: they were given up for nothing, and nobody will replay them. */
+static void was_delivered(void *cx, const job_given *given) {
+    given_cx *g = cx;
+    fz_log(FZ_LOG_WARN, "divert.landed", FZ_KV("table", "%s", g->s->text), FZ_KV("rows", "%" PRIu64, given->rows), FZ_KV("object", "%s", given->object),
+           FZ_KV("reason", "%s", "a commit without an answer had brought these rows: the error object counts for nothing"), NULL);
+}
+
+static fz_status resolve_given(job *j, job_sink *s, const job_table *t, fz_error *err) {
+    fz_arena_free(s->pending_arena);
+    s->pending_arena = NULL;
+    s->pending = (job_pending){0};
+    s->n_open = t->l.marks.n_diverted;
+    if (!s->diverts || t->ignore) return FZ_OK;
+    given_cx g = {j, s};
+    const job_resolve with = {&g, still_readable, count_part, was_delivered};
+    s->pending_arena = fz_arena_new();
+    return job_diverts_resolve(s->diverts, &t->l, &with, s->pending_arena, &s->pending, err);
 }
 
 static fz_status read_table(job *j, job_sink *s, fz_arena *a, job_table *out, fz_error *err) {
@@ -214,6 +286,7 @@ fz_status job_sink_position(job *j, job_sink *s, fz_error *err) {
     fz_arena *a = fz_arena_new();
     job_table t;
     fz_status rc = read_table(j, s, a, &t, err);
+    if (rc == FZ_OK) rc = resolve_given(j, s, &t, err);
     for (uint32_t k = 0; rc == FZ_OK && k < j->n_sources; k++) {
         if (!s->splits[k] || !j->sources[k]->replayable) continue;
         for (uint32_t i = 0; rc == FZ_OK && i < s->n_splits[k]; i++) rc = position_split(j, j->sources[k], i, s, &t, err);
@@ -231,19 +304,21 @@ static void grow_states(job *j, job_source *src, job_sink *s) {
     for (uint32_t i = had; i < n; i++) {
         const src_split *sp = src_get_split(src->source, i);
         v[i].key = (job_split_key){fz_arena_strdup(j->arena, src_identity(src->source) ? src_identity(src->source) : ""), fz_arena_strdup(j->arena, sp->topic ? sp->topic : sp->name), sp->partition};
-        v[i].from = v[i].next = sp->start;
-        v[i].limit = INT64_MAX;
+        v[i].from = v[i].next = v[i].base = v[i].tried = sp->start;
+        v[i].limit = s->status == SINK_DIVERTING ? sp->start : INT64_MAX;
     }
     s->splits[src->index] = v;
     s->n_splits[src->index] = n;
 }
+
+static bool reads_on(const job_sink *s, const job_split_state *st) { return s->status == SINK_RUNNING || (s->status == SINK_DIVERTING && st->next < st->limit); }
 
 fz_status job_source_seek(job *j, job_source *src, fz_error *err) {
     FZ_TRY(src_unassign_all(src->source, err));
     for (uint32_t i = 0; i < src_n_splits(src->source); i++) {
         int64_t from = INT64_MAX;
         for (uint32_t k = 0; k < src->n_sinks; k++)
-            if (src->sinks[k]->status == SINK_RUNNING && src->sinks[k]->splits[src->index][i].next < from) from = src->sinks[k]->splits[src->index][i].next;
+            if (reads_on(src->sinks[k], &src->sinks[k]->splits[src->index][i]) && src->sinks[k]->splits[src->index][i].next < from) from = src->sinks[k]->splits[src->index][i].next;
         if (from != INT64_MAX) FZ_TRY(src_assign(src->source, i, from, err));
     }
     job_reading_again(j, src);
@@ -378,7 +453,7 @@ static fz_status open_sink(job *j, job_sink *s, fz_error *err) {
         s->only_bounded_oneshot &= !p->source->replayable && p->source->bounded;
         if (!s->splits[p->source->index]) grow_states(j, p->source, s);
     }
-    return FZ_OK;
+    return s->table ? job_divert_open(j, s, err) : FZ_OK;
 }
 
 /* Two source tables that read one split into one table would share its position. */
@@ -395,8 +470,22 @@ static fz_status check_double_reads(job *j, const job_sink *s, fz_error *err) {
     return FZ_OK;
 }
 
+static fz_status open_letters(job *j, fz_error *err) {
+    const conf *c = j->spec->settings;
+    const char *dir = conf_get(c, "frazil.dead-letter.path");
+    if (!dir) dir = fz_arena_printf(j->arena, "%s/dead-letter", conf_get(c, "frazil.state.dir"));
+    if (!fio_local_path(dir) && strstr(dir, "://")) FZ_TRY(job_settings_store(c, &j->letters_io, err));
+    j->letters = dead_letters_new(dir, j->spec->name, j->letters_io);
+    return FZ_OK;
+}
+
+fz_status job_plan(job *j, fz_error *err) {
+    FZ_TRY(open_letters(j, err));
+    return plan_paths(j, err);
+}
+
 fz_status job_place(job *j, fz_error *err) {
-    FZ_TRY(plan_paths(j, err));
+    FZ_TRY(job_plan(j, err));
     for (uint32_t i = 0; i < j->n_sources; i++) FZ_TRY(open_source(j, j->sources[i], err));
     for (uint32_t i = 0; i < j->n_sinks; i++) {
         job_sink *s = j->sinks[i];
@@ -413,6 +502,8 @@ fz_status job_place(job *j, fz_error *err) {
 
 fz_status job_open(job *j, fz_error *err) {
     FZ_TRY(job_place(j, err));
+    for (uint32_t i = 0; i < j->n_sinks; i++)
+        if (j->sinks[i]->pending.n_ranges) j->sinks[i]->status = SINK_WAITING; /* the table gets to know it before anything else */
     for (uint32_t i = 0; i < j->n_sources; i++) {
         FZ_TRY(job_source_seek(j, j->sources[i], err));
         j->sources[i]->positioned = src_n_splits(j->sources[i]->source);
@@ -427,6 +518,7 @@ void job_close(job *j) {
         job_sink *s = j->sinks[i];
         for (uint32_t k = 0; s->splits && k < j->n_sources; k++) fz_free(s->splits[k]);
         job_delivery_close(s);
+        job_divert_close(s);
         sink_table_free(s->files);
         cat_table_free(s->table);
         pthread_mutex_destroy(&s->lock);

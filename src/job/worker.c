@@ -78,9 +78,9 @@ typedef struct chunk_cx {
 /* Dead letters wait for their disk: the row must not be passed before its letter is kept. */
 static fz_status write_letter(const chunk_cx *cx, const job_sink *s, const fz_reject *r, fz_error *err) {
     dead_letter l = {.sink = s ? s->text : NULL, .source = cx->src->scan_plan->table->path, .topic = cx->split->topic ? cx->split->topic : cx->split->name,
-                     .partition = cx->split->partition, .code = r->code, .message = r->message, .expression = r->expr, .record = &cx->chunk->rec[r->rec]};
+                     .identity = src_identity(cx->src->source), .partition = cx->split->partition, .code = r->code, .message = r->message, .expression = r->expr, .record = &cx->chunk->rec[r->rec]};
     for (;;) {
-        fz_status rc = dead_letters_add(cx->j->letters, &l, err);
+        fz_status rc = dead_letters_add(s && s->letters ? s->letters : cx->j->letters, &l, err);
         if (rc != FZ_RETRY || atomic_load(&cx->j->quit) || job_stop_requested()) return rc;
         fz_log_error(FZ_LOG_WARN, "dead-letter.waiting", err);
         fz_sleep_ms(1000);
@@ -114,7 +114,15 @@ static fz_status settle_rejects(const chunk_cx *cx, const job_sink *s, const fz_
 }
 
 /* ---- one chunk ---- */
-typedef struct fates { uint64_t added, filtered, rejected, sql_ns; } fates;
+typedef struct fates { uint64_t added, filtered, rejected, sql_ns; uint32_t *hits; /* of a sink that gives up: rows by record; else NULL */ } fates;
+
+/* In place of handing over: notes which records have rows that fit. */
+static fz_status give_up(const job_sink *s, col_batch *b, const ex_result *r, const job_rows *rows, fz_rejects *rejects, uint32_t *added, uint32_t *hits) {
+    const uint32_t *keep;
+    sink_check_required(s->files, r->cols, r->n_rows, b->arena, &keep, added, rejects);
+    for (uint32_t i = 0; i < *added; i++) hits[rows->row_rec[r->row[keep ? keep[i] : i]]]++;
+    return FZ_OK;
+}
 
 static fz_status run_path(job_worker *w, const chunk_cx *cx, uint32_t path, const job_rows *rows, col_batch *b, fz_rejects *rejects, fates *f, fz_error *err) {
     job_path *p = cx->src->paths[path];
@@ -132,7 +140,7 @@ static fz_status run_path(job_worker *w, const chunk_cx *cx, uint32_t path, cons
         f->added += r.n_rows;
     } else if (r.n_rows) {
         fz_rejects nulls = {0};
-        fz_status rc = job_hand_over(w->j, p->sink, b, r.cols, r.n_rows, &nulls, &added, err);
+        fz_status rc = f->hits ? give_up(p->sink, b, &r, rows, &nulls, &added, f->hits) : job_hand_over(w->j, p->sink, b, r.cols, r.n_rows, &nulls, &added, err);
         for (uint32_t i = 0; i < nulls.n; i++) {
             FZ_GROW(rejects->v, rejects->n, rejects->cap);
             rejects->v[rejects->n] = nulls.v[i];
@@ -150,18 +158,22 @@ static fz_status run_path(job_worker *w, const chunk_cx *cx, uint32_t path, cons
 /* All INSERTs of one sink over a decoded chunk. */
 static void run_sink(job_worker *w, const chunk_cx *cx, job_sink *s, const job_rows *rows, col_batch *b, fz_rejects *rejects) {
     job_split_state *st = &s->splits[cx->src->index][cx->chunk->split];
-    fates f = {0};
+    fates f = {.hits = s->status == SINK_DIVERTING ? fz_arena_calloc(b->arena, cx->chunk->n + 1, sizeof *f.hits) : NULL};
     uint32_t n_paths = 0;
+    fz_error err;
     for (uint32_t k = 0; k < cx->src->n_paths; k++) {
         if (cx->src->paths[k]->sink != s) continue;
         n_paths++;
-        fz_error err;
         if (run_path(w, cx, k, rows, b, rejects, &f, &err) != FZ_OK) {
             job_sink_fail(s, &err);
             return;
         }
     }
     const fz_chunk *c = cx->chunk;
+    if (f.hits && job_divert_take(s, cx->src, c, f.hits, &err) != FZ_OK) {
+        job_sink_fail(s, &err);
+        return;
+    }
     st->read += c->n;
     st->added += f.added;
     st->filtered += f.filtered;
@@ -182,7 +194,7 @@ static void run_sink(job_worker *w, const chunk_cx *cx, job_sink *s, const job_r
 
 static bool wants(const job_sink *s, const job_source *src, const fz_chunk *c) {
     const job_split_state *st = s->splits[src->index] ? &s->splits[src->index][c->split] : NULL;
-    return s->status == SINK_RUNNING && !atomic_load(&s->failing) && st && c->to > st->next && st->next < st->limit;
+    return job_sink_reads(s) && !atomic_load(&s->failing) && st && c->to > st->next && st->next < st->limit;
 }
 
 /* Records below a sink's position are not for it. Sinks of one source nearly always stand at the same place, so a chunk is decoded once; one that straddles
@@ -219,6 +231,8 @@ static fz_status run_chunk(job_worker *w, job_source *src, fz_chunk *c, fz_error
     atomic_fetch_add_explicit(&src->records_in, c->n, memory_order_relaxed);
     atomic_fetch_add_explicit(&src->bytes_in, c->bytes, memory_order_relaxed);
     int64_t done = INT64_MIN; /* starting points up to here have been run */
+    for (uint32_t k = 0; k < src->n_sinks; k++)
+        if (src->sinks[k]->status == SINK_DIVERTING) job_divert_cut(src->sinks[k], src, c);
     for (;;) {
         int64_t from = INT64_MAX, to = c->to;
         for (uint32_t k = 0; k < src->n_sinks; k++) {

@@ -69,10 +69,10 @@ static void check_range(audit *x, audit_chain *c, const audit_step *p, const job
     else if (s->next > r->from)
         audit_fail(x, "audit.overlap", "snapshot %lld, split %s: the range [%lld, %lld) begins before %lld: %lld positions are in the table twice", id, name, (long long)r->from,
                    (long long)r->to, (long long)s->next, (long long)(s->next - r->from));
-    uint64_t fates = r->added + r->filtered + r->rejected + r->unparseable;
+    uint64_t fates = r->added + r->filtered + r->rejected + r->unparseable + r->diverted;
     if (r->read * r->paths != fates)
-        audit_fail(x, "audit.fates", "snapshot %lld, split %s: %llu records read by %u paths, but %llu added, %llu filtered, %llu rejected and %llu unparseable", id, name,
-                   (unsigned long long)r->read, r->paths, (unsigned long long)r->added, (unsigned long long)r->filtered, (unsigned long long)r->rejected, (unsigned long long)r->unparseable);
+        audit_fail(x, "audit.fates", "snapshot %lld, split %s: %llu records read by %u paths, but %llu added, %llu filtered, %llu rejected, %llu unparseable and %llu diverted", id, name,
+                   (unsigned long long)r->read, r->paths, (unsigned long long)r->added, (unsigned long long)r->filtered, (unsigned long long)r->rejected, (unsigned long long)r->unparseable, (unsigned long long)r->diverted);
     if (r->read > (uint64_t)(r->to > r->from ? r->to - r->from : 0))
         audit_fail(x, "audit.range", "snapshot %lld, split %s: %llu records read from the range [%lld, %lld)", id, name, (unsigned long long)r->read, (long long)r->from, (long long)r->to);
     s->next = r->to;
@@ -81,6 +81,7 @@ static void check_range(audit *x, audit_chain *c, const audit_step *p, const job
     s->filtered += r->filtered;
     s->rejected += r->rejected;
     s->unparseable += r->unparseable;
+    s->diverted += r->diverted;
     s->commits++;
 }
 
@@ -111,11 +112,61 @@ static void check_positions(audit *x, audit_chain *c, const audit_step *p) {
     }
 }
 
+/* Does a range of the commit hold the part, and say that it gave rows up? */
+static bool in_a_range(const job_marks *m, const job_part *part) {
+    for (uint32_t i = 0; i < m->n_ranges; i++) {
+        const job_range *r = &m->ranges[i];
+        if (job_split_key_cmp(&r->key, &part->key) == 0 && r->from <= part->from && part->to <= r->to && r->diverted) return true;
+    }
+    return false;
+}
+
+/* An error object that the commit names and no commit before it. Returns its rows. */
+static uint64_t check_new_object(audit *x, const audit_step *p, const job_diverted *o) {
+    for (uint32_t i = 0; i < o->n_parts; i++)
+        if (!in_a_range(&p->marks, &o->parts[i]))
+            audit_fail(x, "audit.diverted", "snapshot %lld: the error object '%s' holds [%lld, %lld) of %s, which no range of the commit gave up", (long long)p->s->id, o->object, (long long)o->parts[i].from,
+                       (long long)o->parts[i].to, job_split_text(x->a, &o->parts[i].key));
+    return o->rows;
+}
+
+/* Error objects: each is named by the commit that gave its rows up, carried until it is replayed, and replayed once. before: NULL: of the table's first commit; unknown: expiry has cut it off. */
+static void check_objects(audit *x, const audit_step *p, const audit_step *before, bool unknown) {
+    const job_marks *m = &p->marks, *b = before ? &before->marks : NULL;
+    uint64_t given = 0, named = 0;
+    for (uint32_t i = 0; i < m->n_ranges; i++) given += m->ranges[i].diverted;
+    for (uint32_t i = 0; i < m->n_diverted; i++)
+        if (!b || !job_diverted_find(b->diverted, b->n_diverted, m->diverted[i].object)) named += unknown ? 0 : check_new_object(x, p, &m->diverted[i]);
+    if (!unknown && named != given)
+        audit_fail(x, "audit.diverted", "snapshot %lld: its ranges gave up %llu rows, the error objects that it names hold %llu", (long long)p->s->id, (unsigned long long)given, (unsigned long long)named);
+    for (uint32_t i = 0; i < m->n_replayed; i++) {
+        bool was_open = unknown || (b && job_diverted_find(b->diverted, b->n_diverted, m->replayed[i].object));
+        if (!was_open || job_diverted_find(m->diverted, m->n_diverted, m->replayed[i].object))
+            audit_fail(x, "audit.replayed", "snapshot %lld: the error object '%s' was replayed, but %s", (long long)p->s->id, m->replayed[i].object, was_open ? "is still open" : "was not open");
+    }
+    for (uint32_t i = 0; b && i < b->n_diverted; i++) {
+        bool there = job_diverted_find(m->diverted, m->n_diverted, b->diverted[i].object);
+        for (uint32_t k = 0; k < m->n_replayed && !there; k++) there = strcmp(m->replayed[k].object, b->diverted[i].object) == 0;
+        if (!there) audit_fail(x, "audit.diverted", "snapshot %lld: the error object '%s' was open and is forgotten: its %llu rows are not in the table", (long long)p->s->id, b->diverted[i].object, (unsigned long long)b->diverted[i].rows);
+    }
+}
+
+static void count_replayed(audit *x, audit_chain *c, const audit_step *p) {
+    uint64_t added = 0;
+    for (uint32_t i = 0; i < p->marks.n_replayed; i++) added += p->marks.replayed[i].added;
+    if (p->manifests_read && p->marks.n_ranges == 0 && added != (uint64_t)p->added_rows)
+        audit_fail(x, "audit.added", "snapshot %lld: the replay of its error objects added %llu rows; its manifests have %lld", (long long)p->s->id, (unsigned long long)added, (long long)p->added_rows);
+    c->replayed += p->marks.n_replayed;
+    c->replayed_rows += added;
+}
+
 static void check_commit(audit *x, const audit_step *p) {
     audit_chain *c = chain_of(x, p->marks.pipeline);
+    check_objects(x, p, c->last, !c->last && x->cut);
     if (c->commits++ == 0) c->first_snapshot = p->s->id;
     c->last = p;
-    if (p->marks.n_ranges == 0 && p->added_rows > 0) {
+    if (p->marks.n_replayed) count_replayed(x, c, p);
+    else if (p->marks.n_ranges == 0 && p->added_rows > 0) {
         c->unpositioned++;
         c->unpositioned_rows += (uint64_t)p->added_rows;
     }
@@ -136,9 +187,20 @@ void audit_chains(audit *x) {
         check_commit(x, p);
     }
     fz_hashset_free(&ids);
+    for (uint32_t i = 0; i < x->n_chains; i++) {
+        const job_marks *m = &x->chains[i].last->marks;
+        uint64_t rows = 0;
+        for (uint32_t k = 0; k < m->n_diverted; k++) rows += m->diverted[k].rows;
+        if (m->n_diverted) audit_warn(x, "audit.open", "pipeline '%s': %llu rows lie in %u error objects, for `frazil replay`", m->pipeline, (unsigned long long)rows, m->n_diverted);
+    }
     if (x->o->pipeline && x->n_chains == 0) audit_warn(x, "audit.no-commits", "no commit of pipeline '%s' is in the lineage", x->o->pipeline);
 }
 
+static bool same_objects(const job_diverted *a, uint32_t n, const job_diverted *b, uint32_t m) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!job_diverted_find(b, m, a[i].object)) return false;
+    return n == m;
+}
 static bool same_positions(const job_position *a, uint32_t n, const job_position *b, uint32_t m) {
     for (uint32_t i = 0; i < n; i++) {
         const job_position *q = job_position_find(b, m, &a[i].key);
@@ -158,7 +220,7 @@ void audit_mirrors(audit *x) {
         else if (m.snapshot_id != c->last->s->id)
             audit_warn(x, "audit.mirror", "the mirror of pipeline '%s' was written with snapshot %lld, its newest commit in the lineage is %lld: the table was rolled back", c->pipeline,
                        (long long)m.snapshot_id, (long long)c->last->s->id);
-        else if (!same_positions(m.positions, m.n, c->last->marks.positions, c->last->marks.n_positions))
+        else if (!same_positions(m.positions, m.n, c->last->marks.positions, c->last->marks.n_positions) || !same_objects(m.diverted, m.n_diverted, c->last->marks.diverted, c->last->marks.n_diverted))
             audit_fail(x, "audit.mirror", "the mirror of pipeline '%s' differs from the positions of snapshot %lld", c->pipeline, (long long)m.snapshot_id);
     }
 }

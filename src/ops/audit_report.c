@@ -17,22 +17,31 @@ static void begin_of_proof(audit *x, fz_buf *b) {
     else fz_buf_printf(b, "provable from the table's first snapshot %" PRId64 " (%s) on", s->id, when);
 }
 
+static void text_fates(const audit_split *s, fz_buf *b) {
+    fz_buf_printf(b, "  read %" PRIu64 "  added %" PRIu64 "  filtered %" PRIu64 "  rejected %" PRIu64 "  unparseable %" PRIu64, s->read, s->added, s->filtered, s->rejected, s->unparseable);
+    if (s->diverted) fz_buf_printf(b, "  diverted %" PRIu64, s->diverted);
+    fz_buf_putc(b, '\n');
+}
+
 static void text_chain(audit *x, const audit_chain *c, fz_buf *b) {
     audit_split sum = {0};
     fz_buf_printf(b, "pipeline %s: %u commits\n", c->pipeline, c->commits);
     for (uint32_t i = 0; i < c->n_splits; i++) {
         const audit_split *s = &c->splits[i];
-        fz_buf_printf(b, "  split %-24s [%" PRId64 ", %" PRId64 ")  read %" PRIu64 "  added %" PRIu64 "  filtered %" PRIu64 "  rejected %" PRIu64 "  unparseable %" PRIu64 "\n",
-                      job_split_text(x->a, &s->key), s->begin, s->next, s->read, s->added, s->filtered, s->rejected, s->unparseable);
+        fz_buf_printf(b, "  split %-24s [%" PRId64 ", %" PRId64 ")", job_split_text(x->a, &s->key), s->begin, s->next);
+        text_fates(s, b);
         sum.read += s->read;
         sum.added += s->added;
         sum.filtered += s->filtered;
         sum.rejected += s->rejected;
         sum.unparseable += s->unparseable;
+        sum.diverted += s->diverted;
     }
-    if (c->n_splits > 0)
-        fz_buf_printf(b, "  all splits: read %" PRIu64 "  added %" PRIu64 "  filtered %" PRIu64 "  rejected %" PRIu64 "  unparseable %" PRIu64 "\n", sum.read, sum.added, sum.filtered,
-                      sum.rejected, sum.unparseable);
+    if (c->n_splits > 0) {
+        fz_buf_puts(b, "  all splits:");
+        text_fates(&sum, b);
+    }
+    if (c->replayed) fz_buf_printf(b, "  replayed: %u error objects, %" PRIu64 " rows added\n", c->replayed, c->replayed_rows);
     if (c->unpositioned) fz_buf_printf(b, "  %u commits of one-shot sources added %" PRIu64 " rows; they have no positions\n", c->unpositioned, c->unpositioned_rows);
 }
 
@@ -60,7 +69,7 @@ static void json_split(const audit_split *s, fz_buf *b) {
     fz_buf_putc(b, ',');
     json_text(b, "topic", s->key.topic);
     fz_buf_printf(b, ",\"partition\":%d,\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"read\":%" PRIu64 ",\"added\":%" PRIu64 ",\"filtered\":%" PRIu64 ",\"rejected\":%" PRIu64 ",\"unparseable\":%" PRIu64
-                  ",\"commits\":%u}", s->key.partition, s->begin, s->next, s->read, s->added, s->filtered, s->rejected, s->unparseable, s->commits);
+                  ",\"diverted\":%" PRIu64 ",\"commits\":%u}", s->key.partition, s->begin, s->next, s->read, s->added, s->filtered, s->rejected, s->unparseable, s->diverted, s->commits);
 }
 
 static void json(audit *x, fz_buf *b) {
@@ -76,7 +85,8 @@ static void json(audit *x, fz_buf *b) {
         const audit_chain *c = &x->chains[i];
         fz_buf_puts(b, i ? ",{" : "{");
         json_text(b, "pipeline", c->pipeline);
-        fz_buf_printf(b, ",\"commits\":%u,\"one_shot_commits\":%u,\"one_shot_rows\":%" PRIu64 ",\"splits\":[", c->commits, c->unpositioned, c->unpositioned_rows);
+        fz_buf_printf(b, ",\"commits\":%u,\"one_shot_commits\":%u,\"one_shot_rows\":%" PRIu64 ",\"replayed_objects\":%u,\"replayed_rows\":%" PRIu64 ",\"open_objects\":%u,\"splits\":[", c->commits, c->unpositioned,
+                      c->unpositioned_rows, c->replayed, c->replayed_rows, c->last->marks.n_diverted);
         for (uint32_t k = 0; k < c->n_splits; k++) {
             if (k) fz_buf_putc(b, ',');
             json_split(&c->splits[k], b);

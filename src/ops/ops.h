@@ -27,7 +27,8 @@ typedef struct ops_verdict {
 
 /* The proof of a table's ranges and counts. For the lineage of the current snapshot, as far back as snapshots are listed:
  *   - ranges of a split abut, begin where the positions before them ended, and end at the positions of their commit;
- *   - per range, read * paths = added + filtered + rejected + unparseable;
+ *   - per range, read * paths = added + filtered + rejected + unparseable + diverted;
+ *   - error objects: each is named by the commit whose ranges gave its rows up, carried by every commit until one replays it, replayed once, and that commit adds the rows that it says;
  *   - per commit, added of all its ranges = records of the entries that its manifests add = the summary's added-records;
  *   - every manifest has the entries and rows that its manifest list says;
  *   - what a commit added is live, unless a later snapshot that is no append took it away in a manifest;

@@ -20,7 +20,7 @@ typedef struct audit_step {
 typedef struct audit_split {
     job_split_key key;
     int64_t begin, next;           /* [begin, next) is what the chain covers */
-    uint64_t read, added, filtered, rejected, unparseable;
+    uint64_t read, added, filtered, rejected, unparseable, diverted;
     uint32_t commits;
     bool gone;                     /* its log was gone when it was named last: it may be left out from there on */
     bool retired;                  /* it is left out */
@@ -31,6 +31,8 @@ typedef struct audit_chain {
     audit_split *splits;           /* heap */
     uint32_t commits, unpositioned;
     uint64_t unpositioned_rows;    /* added by commits without ranges: one-shot sources */
+    uint32_t replayed;             /* error objects */
+    uint64_t replayed_rows;        /* added by their replay */
     int64_t first_snapshot;
     const audit_step *last;
 } audit_chain;

@@ -9,6 +9,7 @@
  */
 #include "session/session_int.h"
 #include "exec/exec.h"
+#include "job/job.h"
 #include "ops/doctor.h"
 #include <stdio.h>
 
@@ -280,7 +281,7 @@ static fz_status run_insert(ses_dry *d, const sql_stmt *st, const conf *settings
     ses_catalog *c;
     FZ_TRY(ses_path_of(s, &st->name, &p, err));
     FZ_TRY(ses_need_catalog(s, p.catalog, st->name.pos, &c, err));
-    if (ses_find_table(s, &p, true) || !find_dry(d, c) || st->hint.n || st->overwrite) { /* refused, and it says why */
+    if (ses_find_table(s, &p, true) || !find_dry(d, c) || st->overwrite) { /* refused, and it says why */
         sql_plan *plan;
         const sql_table *target;
         FZ_TRY(ses_bind_insert(s, st, &plan, &target, err));
@@ -290,6 +291,7 @@ static fz_status run_insert(ses_dry *d, const sql_stmt *st, const conf *settings
         d->plan.deliveries[d->plan.n_deliveries++] = (ops_need_delivery){.target = target, .settings = settings, .pos = st->pos};
         return FZ_OK;
     }
+    FZ_TRY(job_sink_options_check(st->hint.options, st->hint.n, ses_path_text(d->a, &p), err));
     const col_schema *query;
     fz_status rc = bind_query(d, st, &query, err);
     if (rc != FZ_OK) return ses_fail_at(err, st->pos);

@@ -2,6 +2,7 @@
 #include "session/session_int.h"
 #include "delivery/delivery.h"
 #include "job/job.h"
+#include "job/replay.h"
 #include "job/scan.h"
 #include "source/source.h"
 
@@ -22,11 +23,12 @@ fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **pla
         fz_fail(err, FZ_USER, "sql.unsupported", "INSERT OVERWRITE is not supported");
         return ses_fail_at(err, insert->pos);
     }
-    if (insert->hint.n) {
-        fz_fail(err, FZ_USER, "sql.unsupported", "OPTIONS of an INSERT's target is not supported");
-        fz_hint(err, "set the property of the table when it is made");
+    if (insert->hint.n && delivery) {
+        fz_fail(err, FZ_USER, "sql.unsupported", "OPTIONS of an INSERT's target is not supported for tables of a connector");
+        fz_hint(err, "set the option of the table when it is made");
         return ses_fail_at(err, insert->name.pos);
     }
+    FZ_TRY(job_sink_options_check(insert->hint.options, insert->hint.n, t->path, err));
     sql_resolver r = ses_resolver(s);
     sql_settings settings = ses_sql_settings(s);
     *target = t;
@@ -110,12 +112,18 @@ fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_er
             const ses_iceberg *ice = target->handle;
             v[i].catalog = ice->catalog;
             v[i].target = ice->ident;
+            v[i].options = inserts[i]->hint.options;
+            v[i].n_options = inserts[i]->hint.n;
         } else {
             v[i].connector = target;
             v[i].schema = plan->schema;
         }
     }
     const char *pipeline = ses_pipeline_name(s);
+    if (s->replay) {
+        sql_settings sql = ses_sql_settings(s);
+        return job_replay_run(s->replay, &(job_spec){.name = pipeline, .settings = s->settings, .sql = &sql, .n_inserts = n, .inserts = v}, &s->exit_code, err);
+    }
     for (uint32_t i = 0; i < n; i++) FZ_TRY(check_written(s, &v[i], inserts[i], pipeline, err));
     for (uint32_t i = 0; i < n; i++) remember_written(s, &v[i], inserts[i], pipeline);
     conf_warn_no_meaning(s->settings);

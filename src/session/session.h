@@ -47,6 +47,10 @@ const conf *ses_settings(const ses_session *s);
 /* What conf cannot check by itself: the time zone. For config.yaml; SET is checked by the session. USER "option.invalid". */
 fz_status ses_check_settings(const conf *c, fz_error *err) FZ_MUST_USE;
 
+/* From now on INSERTs are not run: what they gave up is replayed (job/replay.h), and statements that only tell something are passed over. r outlives the session. */
+struct job_replay;
+void ses_set_replay(ses_session *s, struct job_replay *r);
+
 /* What a script needs, for the doctor: nothing of it is executed (see ops/doctor.h). base: settings of the process; script->text must outlive the plan. USER: the script is wrong; with
  * line and column. *out is freed with ses_plan_free. */
 fz_status ses_plan_script(const conf *base, const ses_script *script, struct ops_plan **out, fz_error *err) FZ_MUST_USE;

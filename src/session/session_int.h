@@ -47,6 +47,7 @@ struct ses_session {
     ses_iceberg *loaded;
     const char *script_name;
     int exit_code;
+    struct job_replay *replay;       /* NULL: INSERTs run */
     struct ses_dry *dry;             /* a doctor's session (ses_doctor.c): nothing is made, and catalogs of tables are stood for by catalogs in memory; else NULL */
 };
 

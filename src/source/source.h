@@ -101,6 +101,10 @@ typedef struct src_doors { uint32_t n; const src_listening *v; const char *spool
 const src_doors *src_listens(const src_source *s);
 uint64_t src_record_hash(const fz_record *r); /* hash of key and value with their lengths: what a position carries */
 
+/* A source whose records come from elsewhere, for records that are run through a script again: it has splits, and reads nothing. */
+src_source *src_replayed_new(const src_context *cx);
+uint32_t src_replayed_split(src_source *s, const char *topic, int32_t partition); /* its index; made when it is not there */
+
 /* Connector tables, for docs and completeness tests; each row is one connector's name and its fz_option table. */
 typedef struct src_connector_info { const char *name; const fz_option *options; const char *doc; } src_connector_info;
 const src_connector_info *src_connectors(void); /* ends with a NULL name */

@@ -277,7 +277,7 @@ static void attempt(walk *w, writer *x) {
     for (int k = 0; k < SPLITS; k++) {
         if (!x->in[k]) continue;
         uint32_t n = p.n_ranges++;
-        ranges[n] = (job_range){key_of(k), x->from[k], x->to[k], (uint64_t)(x->to[k] - x->from[k]), (uint64_t)(x->to[k] - x->from[k]), 0, 0, 0, 1};
+        ranges[n] = (job_range){key_of(k), x->from[k], x->to[k], (uint64_t)(x->to[k] - x->from[k]), (uint64_t)(x->to[k] - x->from[k]), 0, 0, 0, 1, 0};
         after[n] = (job_position){.key = key_of(k), .next = x->to[k]};
         known[n] = x->known[k];
         remembered[n] = x->exp[k];

@@ -9,9 +9,9 @@ static void round_trip(void **state) {
     job_position p[] = {{{"kafka:c1", "syslog", 10}, 7, true, 6, 1700000000123, 0xfedcba9876543210ull, 0},
                         {{"kafka:c1", "syslog", 2}, 0, false, 0, 0, 0, 0},
                         {{"kafka:c1", "auth \"x\"", 0}, 1ll << 60, true, -1, -1, 1, 0}};
-    job_range r[] = {{{"kafka:c1", "syslog", 10}, 3, 7, 4, 1, 1, 1, 1, 1}};
-    job_marks m = {"p\"1", "id-1", 12, true, 3, p, 1, r}, back;
-    fz_pair pairs[6];
+    job_range r[] = {{{"kafka:c1", "syslog", 10}, 3, 7, 4, 1, 1, 1, 1, 1, 0}};
+    job_marks m = {.pipeline = "p\"1", .commit_id = "id-1", .checkpoint = 12, .new_chain = true, .n_positions = 3, .positions = p, .n_ranges = 1, .ranges = r}, back;
+    fz_pair pairs[JOB_MAX_KEYS];
     size_t n = job_marks_encode(a, &m, pairs);
     assert_int_equal(n, 6);
     bool found;
@@ -30,10 +30,10 @@ static void round_trip(void **state) {
     job_marks again = m;
     job_position swapped[] = {p[2], p[0], p[1]};
     again.positions = swapped;
-    fz_pair pairs2[6];
+    fz_pair pairs2[JOB_MAX_KEYS];
     job_marks_encode(a, &again, pairs2);
     assert_string_equal(pairs[3].value, pairs2[3].value); /* canonical */
-    job_mirror mi = {42, 9, 3, p}, mb;
+    job_mirror mi = {.snapshot_id = 42, .sequence_number = 9, .n = 3, .positions = p}, mb;
     assert_int_equal(job_mirror_decode(a, job_mirror_encode(a, &mi), &mb, &err), FZ_OK);
     assert_true(mb.snapshot_id == 42 && mb.sequence_number == 9 && mb.n == 3);
     fz_arena_free(a);
@@ -52,8 +52,8 @@ static void many_sources(void **state) {
         p[i] = (job_position){.key = key, .next = i};
         r[i] = (job_range){.key = key, .from = i, .to = i + 1, .read = 1, .added = 1, .paths = 1};
     }
-    job_marks m = {"p", "id", 1, false, N, p, N, r}, back;
-    fz_pair pairs[6];
+    job_marks m = {.pipeline = "p", .commit_id = "id", .checkpoint = 1, .n_positions = N, .positions = p, .n_ranges = N, .ranges = r}, back;
+    fz_pair pairs[JOB_MAX_KEYS];
     size_t n = job_marks_encode(a, &m, pairs);
     bool found;
     assert_int_equal(job_marks_decode(a, pairs, n, &back, &found, &err), FZ_OK);
@@ -99,7 +99,7 @@ static void gone(void **state) {
     job_position p[N + 5], v[N + 5];
     for (int i = 0; i < N + 5; i++)
         p[i] = (job_position){.key = {"files", fz_arena_printf(a, "app.log#%d", i), 0}, .next = i, .has_last = i >= N, .gone_ms = i < N ? now - 40 * (int64_t)DAY + i * (int64_t)DAY / 10 : 0};
-    job_mirror m = {1, 1, N + 5, p}, back;
+    job_mirror m = {.snapshot_id = 1, .sequence_number = 1, .n = N + 5, .positions = p}, back;
     assert_int_equal(job_mirror_decode(a, job_mirror_encode(a, &m), &back, &err), FZ_OK);
     for (int i = 0; i < N + 5; i++) {
         const job_position *q = job_position_find(back.positions, back.n, &p[i].key);

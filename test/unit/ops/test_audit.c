@@ -78,10 +78,10 @@ static int64_t commit_marks(const ice_data_file *files, uint32_t n, job_marks ma
     cat_table *t = load(), *t2;
     char uuid[37];
     fz_uuid4(uuid);
-    fz_pair summary[8];
+    fz_pair summary[2 + JOB_MAX_KEYS];
     if (!marks.commit_id) marks.commit_id = fz_arena_strdup(arena, uuid);
     size_t n_summary = marks.pipeline ? job_marks_encode(arena, &marks, summary) : 0;
-    job_mirror mirror = {++next_id, t->metadata->last_sequence_number + 1, marks.n_positions, marks.positions};
+    job_mirror mirror = {.snapshot_id = ++next_id, .sequence_number = t->metadata->last_sequence_number + 1, .n = marks.n_positions, .positions = marks.positions, .n_diverted = marks.n_diverted, .diverted = marks.diverted};
     fz_pair prop = {.key = JOB_MIRROR_PREFIX "p", .value = property ? property : job_mirror_encode(arena, &mirror)};
     ice_append ap = {.files = files, .n_files = n, .summary = summary, .n_summary = (uint32_t)n_summary, .properties = &prop, .n_properties = marks.pipeline != NULL, .snapshot_id = next_id,
                      .uuid = uuid, .attempt = 1, .now_ms = fz_now_ms()};
@@ -102,7 +102,7 @@ static int64_t good_commit(int64_t from, int64_t to) {
     job_range r[2];
     job_position p[2];
     for (int32_t i = 0; i < 2; i++) {
-        r[i] = (job_range){key_of(i), from, to, n, n - 3, 1, 1, 1, 1};
+        r[i] = (job_range){key_of(i), from, to, n, n - 3, 1, 1, 1, 1, 0};
         p[i] = (job_position){.key = key_of(i), .next = to, .has_last = true, .last_offset = to - 1, .last_timestamp = 1700000000000, .last_hash = 7};
     }
     ice_data_file f[2] = {file_of((int64_t)n - 3, "2026-09-16"), file_of((int64_t)n - 3, "2026-09-17")};
@@ -228,7 +228,7 @@ static void test_gone(void **state) {
 static void test_empty_commits(void **state) { /* positions move, rows do not come */
     (void)state;
     job_position p = {.key = key_of(0), .next = 40};
-    job_range r = {key_of(0), 40, 40, 0, 0, 0, 0, 0, 1}, r2 = {key_of(0), 40, 50, 10, 0, 10, 0, 0, 1};
+    job_range r = {key_of(0), 40, 40, 0, 0, 0, 0, 0, 1, 0}, r2 = {key_of(0), 40, 50, 10, 0, 10, 0, 0, 1, 0};
     commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 1, .positions = &p, .n_ranges = 1, .ranges = &r}, NULL);
     p.next = 50;
     commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 1, .positions = &p, .n_ranges = 1, .ranges = &r2}, NULL);
@@ -240,7 +240,7 @@ static void test_file_twice(void **state) {
     ice_data_file f = file_of(10, "2026-09-16");
     for (int64_t i = 0; i < 2; i++) {
         job_position p = {.key = key_of(0), .next = 10 + 10 * i};
-        job_range r = {key_of(0), 10 * i, 10 + 10 * i, 10, 10, 0, 0, 0, 1};
+        job_range r = {key_of(0), 10 * i, 10 + 10 * i, 10, 10, 0, 0, 0, 1, 0};
         commit_marks(&f, 1, (job_marks){.pipeline = "p", .n_positions = 1, .positions = &p, .n_ranges = 1, .ranges = &r}, NULL);
     }
     FAILS_WITH("audit.live-twice");
@@ -250,7 +250,7 @@ static void test_commit_twice(void **state) {
     for (int64_t i = 0; i < 2; i++) {
         ice_data_file f = file_of(10, "2026-09-16");
         job_position p = {.key = key_of(0), .next = 10 + 10 * i};
-        job_range r = {key_of(0), 10 * i, 10 + 10 * i, 10, 10, 0, 0, 0, 1};
+        job_range r = {key_of(0), 10 * i, 10 + 10 * i, 10, 10, 0, 0, 0, 1, 0};
         commit_marks(&f, 1, (job_marks){.pipeline = "p", .commit_id = "the-same", .n_positions = 1, .positions = &p, .n_ranges = 1, .ranges = &r}, NULL);
     }
     FAILS_WITH("audit.commit-twice");
@@ -262,14 +262,14 @@ static void test_bounds(void **state) {
     f.lower = f.upper;
     f.upper = swap;
     job_position p = {.key = key_of(0), .next = 10};
-    job_range r = {key_of(0), 0, 10, 10, 10, 0, 0, 0, 1};
+    job_range r = {key_of(0), 0, 10, 10, 10, 0, 0, 0, 1, 0};
     commit_marks(&f, 1, (job_marks){.pipeline = "p", .n_positions = 1, .positions = &p, .n_ranges = 1, .ranges = &r}, NULL);
     FAILS_WITH("audit.bounds");
 }
 static void test_mirror(void **state) {
     (void)state;
     job_position p = {.key = key_of(0), .next = 10};
-    job_range r = {key_of(0), 0, 10, 10, 10, 0, 0, 0, 1};
+    job_range r = {key_of(0), 0, 10, 10, 10, 0, 0, 0, 1, 0};
     ice_data_file f = file_of(10, "2026-09-16");
     commit_marks(&f, 1, (job_marks){.pipeline = "p", .n_positions = 1, .positions = &p, .n_ranges = 1, .ranges = &r}, "{\"v\":2}");
     FAILS_WITH("audit.mirror");

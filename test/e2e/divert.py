@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""A table whose store refuses for a while, or for good: what it could not take in time is in error objects, the job and its other delivery go on, the spool stays small, and `frazil replay` brings each row once.
+
+The table lies on an imitation of S3 (moto) behind a proxy that answers 403 Access Denied while it is told to; records come over HTTP.
+
+usage: divert.py [CASE...]; FRAZIL_MOTO_PORT; FRAZIL_ROUNDS (default 3): rounds of each kill."""
+import base64, collections, glob, gzip, http.client, json, os, re, shutil, signal, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
+from harness import BIN, ROOT, Failure, Job, main, require
+from proxy import Proxy
+
+ROUNDS = int(os.environ.get("FRAZIL_ROUNDS", "3"))
+PORT = int(os.environ.get("FRAZIL_MOTO_PORT", "29522"))
+MOTO = f"{os.environ.get('FRAZIL_TEST_DIR', '/tmp')}/moto-divert-{PORT}"
+DENIED = {"do": "answer", "status": 403, "type": "application/xml", "method": "PUT|POST", "times": 0, "answer": '<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>'}
+WINDOW = 3
+
+
+def moto(what, *args):
+    p = subprocess.run(["bash", f"{ROOT}/test/peers/moto.sh", what, MOTO, *map(str, args)], capture_output=True, text=True)
+    require(p.returncode == 0, f"moto.sh {what}: {p.stdout}{p.stderr}")
+
+
+def s3(endpoint):
+    return f"'s3.endpoint'='http://127.0.0.1:{endpoint}','s3.path-style-access'='true','s3.access-key-id'='test','s3.secret-access-key'='test','client.region'='us-east-1'"
+
+
+class Lake:
+    """A table behind a door, an archive beside it, and the job that fills both."""
+
+    def __init__(self, name, window=WINDOW, errors=None, table_options=None, columns="id BIGINT, host STRING, num INT", select="SELECT id, host, num FROM src WHERE num >= 0", spool="64 mb"):
+        self.dir = tempfile.mkdtemp(prefix=f"frazil-divert-{name}-", dir=os.environ.get("FRAZIL_TEST_DIR"))
+        self.bucket, self.logfile = f"{name}-{os.getpid()}", f"{self.dir}/frazil.log"
+        moto("bucket", self.bucket)
+        self.proxy = Proxy(f"0=127.0.0.1:{PORT}", log=f"{self.dir}/proxy.log")
+        self.port = self.proxy.ports[0]
+        self.errors = errors or f"file://{self.dir}/errors/"
+        self.table_options = table_options or f"/*+ OPTIONS('error.path'='{self.errors}','retry.duration'='{window} s') */"
+        self.columns, self.select, self.spool, self.runs, self.sent = columns, select, spool, 0, []
+
+    def catalog(self, port=None):
+        return f"CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='sql','uri'='sqlite:///{self.dir}/catalog.db','warehouse'='s3://{self.bucket}/wh',{s3(port or self.port)});\n"
+
+    def script(self, interval="300 ms", settings=None, table_options=None):
+        sets = {"pipeline.name": "divert", "execution.checkpointing.interval": interval, "frazil.state.dir": f"{self.dir}/state", "parallelism.default": "2", **(settings or {})}
+        text = "".join(f"SET '{k}' = '{v}';\n" for k, v in sets.items()) + self.catalog()
+        text += f"CREATE DATABASE IF NOT EXISTS c.db;\nCREATE TABLE IF NOT EXISTS c.db.t ({self.columns}) WITH ('commit.retry.min-wait-ms'='50');\n"
+        text += f"CREATE TEMPORARY TABLE src (id BIGINT, host STRING, num INT) WITH ('connector'='http','listen'='127.0.0.1:0','spool.max-size'='{self.spool}');\n"
+        text += f"CREATE TEMPORARY TABLE arch (id BIGINT, host STRING) WITH ('connector'='firehose-s3','path'='file://{self.dir}/arch/','buffer.interval'='200 ms','compression'='GZIP');\n"
+        text += f"STATEMENT SET BEGIN\nINSERT INTO c.db.t {self.table_options if table_options is None else table_options} {self.select};\nINSERT INTO arch SELECT id, host FROM src;\nEND;\n"
+        self.runs += 1
+        path = f"{self.dir}/job{self.runs}.sql"
+        open(path, "w").write(text)
+        return path
+
+    def start(self, fault=None, **kw):
+        j = Job(self, self.script(**kw), fault)
+        j.wait_log("source.listening", 60)
+        self.listen = int(re.search(r"event=source.listening.*?address=127\.0\.0\.1:(\d+)", j.text()).group(1))
+        return j
+
+    def deny(self, *rules):
+        self.proxy.rules(*(rules or (DENIED,)))
+
+    def grant(self):
+        self.proxy.rules()
+
+    def send(self, n, more=(), bad=()):
+        first = len(self.sent)
+        rows = [{"id": first + i, "host": f"h{i % 3}", "num": i} for i in range(n)]
+        self.sent += [r["id"] for r in rows]
+        c = http.client.HTTPConnection("127.0.0.1", self.listen, timeout=30)
+        lines = [json.dumps(r) for r in rows] + list(bad)
+        for i in range(0, len(lines), 20):
+            while True:
+                c.request("POST", "/", "\n".join(lines[i:i + 20]), {"Content-Type": "application/x-ndjson"})
+                r = c.getresponse()
+                r.read()
+                if r.status == 200:
+                    break
+                require(r.status == 503, f"status {r.status}")
+                time.sleep(0.05)
+        c.close()
+
+    def archived(self):
+        out = collections.Counter()
+        for f in glob.glob(f"{self.dir}/arch/**/*.gz", recursive=True):
+            for l in gzip.open(f, "rt"):
+                out[json.loads(l)["id"]] += 1
+        return out
+
+    def error_lines(self, kind="iceberg-failed"):
+        out = []
+        for f in glob.glob(f"{self.dir}/errors/{kind}/**/*", recursive=True):
+            if os.path.isfile(f) and not os.path.basename(f).startswith("."):
+                out += [json.loads(l) for l in open(f)]
+        return out
+
+    def diverted(self):
+        return collections.Counter(json.loads(base64.b64decode(l["rawData"]))["id"] for l in self.error_lines())
+
+    def wait(self, what, ok, job, seconds=60):
+        until = time.monotonic() + seconds
+        while not ok():
+            require(job.alive(), f"the job ended:\n{job.text()[-3000:]}")
+            require(time.monotonic() < until, f"waited {seconds} s for: {what}\n{job.text()[-4000:]}")
+            time.sleep(0.1)
+
+    def init(self):
+        path = f"{self.dir}/init.sql"
+        open(path, "w").write(self.catalog(PORT))
+        return path
+
+    def sql(self, query):
+        p = subprocess.run([BIN, "sql", "-i", self.init(), "--format", "json", "-e", query], capture_output=True, text=True)
+        require(p.returncode == 0, f"{query}: {p.stderr}")
+        return [json.loads(l) for l in p.stdout.splitlines() if l.strip()]
+
+    def ids(self):
+        return collections.Counter(r["id"] for r in self.sql("SELECT id FROM c.db.t"))
+
+    def audit(self):
+        p = subprocess.run([BIN, "audit", "c.db.t", "-i", self.init(), "--files"], capture_output=True, text=True)
+        require(p.returncode == 0, f"audit gives {p.returncode}:\n{p.stdout}{p.stderr}")
+        return p.stdout
+
+    def replay(self, prefix=None, code=0, fault=None, script=None):
+        env = dict(os.environ, **({"FRAZIL_FAULT": fault} if fault else {}))
+        p = subprocess.run([BIN, "replay", prefix or self.errors, "-f", script or self.script(), "--format", "json"], capture_output=True, text=True, env=env, timeout=120)
+        require(p.returncode == code, f"replay gives {p.returncode}, wanted {code}:\n{p.stdout}{p.stderr[-4000:]}")
+        return [json.loads(l) for l in p.stdout.splitlines()]
+
+    def strangers(self):
+        """The ids as PyIceberg and DuckDB read them."""
+        from pyiceberg.catalog.sql import SqlCatalog
+        import duckdb
+        props = {"s3.endpoint": f"http://127.0.0.1:{PORT}", "s3.access-key-id": "test", "s3.secret-access-key": "test", "s3.region": "us-east-1"}
+        t = SqlCatalog("c", uri=f"sqlite:///{self.dir}/catalog.db", warehouse=f"s3://{self.bucket}/wh", **props).load_table("db.t")
+        mine = collections.Counter(t.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist())
+        db = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+        for e in ("avro", "httpfs", "iceberg"):
+            package = os.path.dirname(__import__(f"duckdb_extension_{e}").__file__)
+            db.load_extension(glob.glob(f"{package}/extensions/v{duckdb.__version__}/{e}.duckdb_extension")[0])
+        db.execute(f"CREATE SECRET (TYPE s3, KEY_ID 'test', SECRET 'test', REGION 'us-east-1', ENDPOINT '127.0.0.1:{PORT}', URL_STYLE 'path', USE_SSL false)")
+        ducks = collections.Counter(r[0] for r in db.execute(f"SELECT id FROM iceberg_scan('{t.metadata_location}')").fetchall())
+        return mine, ducks
+
+    def judge(self, strangers=True):
+        want = collections.Counter(self.sent)
+        for who, got in (("frazil", self.ids()), *zip(("PyIceberg", "DuckDB"), self.strangers() if strangers else ())):
+            lost, extra = list((want - got).elements()), list((got - want).elements())
+            require(not lost and not extra, f"{who}: {len(lost)} lost {sorted(lost)[:8]}, {len(extra)} extra {sorted(extra)[:8]}")
+        return self.audit()
+
+    def close(self):
+        self.proxy.stop()
+
+
+def within():
+    """Permission that comes within the window: nothing is given up, nothing lost."""
+    l = Lake("within", window=20)
+    j = l.start()
+    l.send(100)
+    l.wait("the first rows", lambda: sum(l.ids().values()) == 100, j)
+    l.deny()
+    l.send(100)
+    l.wait("the archive", lambda: sum(l.archived().values()) == 200, j)
+    j.wait_log("sink.waiting")
+    l.grant()
+    l.wait("all rows", lambda: sum(l.ids().values()) == 200, j)
+    j.stop()
+    require(not os.path.exists(f"{l.dir}/errors") and not re.search("sink.diverted", j.text()), "rows were given up")
+    l.judge()
+    l.close()
+
+
+def never():
+    """Permission that never comes: all rows are in the error location, the job and its archive live, the spool is trimmed. Then it comes: the table names them, replay brings each row once."""
+    l = Lake("never")
+    j = l.start()
+    l.send(50)
+    l.wait("the first rows", lambda: sum(l.ids().values()) == 50, j)
+    l.deny()
+    for _ in range(4):
+        l.send(100)
+        time.sleep(0.3)
+    l.wait("all rows in error objects", lambda: sum(l.diverted().values()) == 400, j)
+    require(set(l.diverted()) == set(l.sent[50:]), "other rows are in the error objects")
+    l.wait("the archive", lambda: sum(l.archived().values()) == 450, j)
+    line = l.error_lines()[0]
+    require(line["attemptsMade"] >= 1 and line["errorCode"] == "S3.AccessDenied" and line["table"] == "c.db.t" and line["topic"] == "http" and line["rows"] == 1, f"{line}")
+    l.grant()
+    l.wait("the commit that names them", lambda: "divert.named" in j.text(), j)
+    l.send(30)
+    l.wait("rows after it", lambda: sum(l.ids().values()) == 80, j)
+    report = l.replay()
+    require(sum(r.get("added", 0) for r in report) == 400, f"{report}")
+    l.judge()
+    require(not [r for r in l.replay() if r.get("state") == "replayed"], "a second replay found something")
+    l.send(20)
+    l.wait("rows after the replay", lambda: sum(l.ids().values()) == 500, j)
+    j.stop()
+    audit = l.judge()
+    require("diverted 400" in audit, audit)
+    l.close()
+    return f"{len(report)} objects"
+
+
+CASES = [within, never]
+if __name__ == "__main__":
+    moto("up", PORT)
+    try:
+        main({f.__name__: f for f in CASES})
+    finally:
+        moto("down")
