@@ -211,7 +211,7 @@ static void test_position_left_out(void **state) {
 static void test_gone(void **state) {
     (void)state;
     job_position p[2] = {{.key = key_of(0), .next = 10}, {.key = key_of(1), .next = 7}};
-    job_range r = {key_of(0), 0, 10, 10, 0, 10, 0, 0, 1}, back = {key_of(1), 0, 9, 9, 0, 9, 0, 0, 1};
+    job_range r = {key_of(0), 0, 10, 10, 0, 10, 0, 0, 1, 0}, back = {key_of(1), 0, 9, 9, 0, 9, 0, 0, 1, 0};
     commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 2, .positions = p, .n_ranges = 1, .ranges = &r}, NULL);
     p[1].gone_ms = 1700000000000;
     commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 2, .positions = p}, NULL);
