@@ -216,8 +216,8 @@ static const char *place_of(doctor *d, doc_catalog *c, const doc_table *t) {
         cat_ident id = cat_ident_of(c->cat, d->a, database, t->need->name);
         if (cat_default_location(c->cat, &id, d->a, &location, &ignored) == FZ_OK) return *location ? location : NULL;
     }
-    const char *warehouse = opt(c->need, "warehouse");
-    return warehouse ? warehouse : NULL;
+    const char *warehouse = opt(c->need, "warehouse"); /* of some services a name or an ARN */
+    return warehouse && (*warehouse == '/' || strstr(warehouse, "://") || fz_starts(warehouse, "file:")) ? warehouse : NULL;
 }
 
 static void table_steps(doctor *d, doc_table *t) {

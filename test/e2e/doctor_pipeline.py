@@ -7,7 +7,7 @@ import json, os, shutil, socket, subprocess, sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
 from aws_front import json_error, on, query_error, s3_error
 from doctor_world import ACCOUNT, B, REGION, SYSLOG, World, certificate, expect, keys, moto, run, unused_port
-from harness import BIN, require
+from harness import BIN, ROOT, require
 
 CASES = {}
 
@@ -118,6 +118,24 @@ def cloudwatch_logs():
     require("security group" not in str(r), str(r))
     w.front.rules[:] = [on("s3", "PutObject", s3_error(403, "AccessDenied", "Access Denied"), "/refused/")]
     expect(w.doctor(deliver(w, target + f",'error.path'='s3://{w.bucket}/refused/'")), "doctor.s3.put", "s3:PutObject")
+    w.close()
+
+
+@case
+def example_of_a_pipeline():
+    """The example's one file: forward in, an archive, CloudWatch Logs and two Icebergs out. Nothing is there yet that it makes by itself."""
+    w = World(tables=False)
+    with open(f"{ROOT}/examples/otel-severity-routing/pipeline.sql") as f:
+        sql = (f.read().replace("<YOUR_ICEBERG_BUCKET>", w.bucket).replace("<YOUR_ARCHIVE_BUCKET>", w.bucket).replace("<YOUR_TABLE_BUCKET>", "otel-dev").replace("127.0.0.1:24224", f"127.0.0.1:{unused_port()}")
+               .replace("'9464'", f"'{unused_port()}'"))
+    expect(w.doctor(sql), "doctor.catalog", "catalog.no-table-bucket", "create-table-bucket --name otel-dev")
+    moto("PUT", "/buckets", b'{"name": "otel-dev"}', {"Host": f"s3tables.{REGION}.amazonaws.com", "Content-Type": "application/json"}, "s3tables")
+    r = w.doctor(sql)
+    require(r.code == 0 and r.ok and {s["code"] for s in r.of("warn")} <= {"doctor.catalog.federation"} and keys(w.bucket) == [], str(r))
+    for code in "spool listen listen.auth s3.put logs.group logs.put metrics.port checkpoint-dir staging-dir".split():
+        r.step("doctor." + code)
+    w.front.rules[:] = [on("s3", "PutObject", s3_error(403, "AccessDenied", "Access Denied"), "/full-logs-errors/")]
+    expect(w.doctor(sql), "doctor.s3.put", "full-logs-errors")
     w.close()
 
 
