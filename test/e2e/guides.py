@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What the guides print is what happens: their scripts and commands are taken from the pages and run, with nothing replaced but directories and ports.
 
-usage: guides.py [CASE...]   (no peers are needed)"""
+usage: guides.py [CASE...]   Only the first job needs a broker, which test/e2e/run.sh gives."""
 import os, re, shutil, signal, socket, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
-from harness import BIN, ROOT, main, require
+from harness import BIN, ROOT, Broker, main, require
 
 DIR = tempfile.mkdtemp(prefix="frazil-guides-", dir=os.environ.get("FRAZIL_TEST_DIR"))
 
@@ -24,8 +24,8 @@ class Guide:
         for d in ("lib", "log", "bin"):
             os.mkdir(f"{self.dir}/{d}")
         os.symlink(BIN, f"{self.dir}/bin/frazil")
-        with open(f"{ROOT}/docs/guide/{name}.md") as f:
-            text = f.read()
+        page = f"{ROOT}/docs/guide/{name}.md"
+        text = open(page).read() if os.path.exists(page) else ""
         for port in sorted(set(re.findall(r"127\.0\.0\.1:(\d{4,5})", text))):
             text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}")
         self.text = text.replace("/var/lib/frazil", f"{self.dir}/lib").replace("/var/log/app", f"{self.dir}/log")
@@ -173,6 +173,44 @@ def files(g):
     g.write("stdin.sql", catalog_text + g.block("CREATE TEMPORARY TABLE input"))
     g.shell(g.block("frazil gen syslog --count 1000"))
     require(g.number("catalog.sql", "SELECT COUNT(*) AS n FROM lake.logs.app") == 1150, "standard input")
+
+
+@page("first-job")
+def first_job(g):
+    """The steps of the first page, with a broker when the environment names one."""
+    if "FRAZIL_BROKER" not in os.environ:
+        return
+    broker, topic = Broker(), f"guides-syslog-{os.getpid()}"
+    broker.topic(topic, 2)
+    broker.produce(topic, 0, [{"ts": "2026-09-16T12:34:56+09:00", "src_host": " raspi4-3 ", "program": "sshd", "message": "m"}, {"ts": "2026-09-16T13:00:00+09:00", "src_host": ""}])
+    blocks = [re.sub(r"^       ", "", b, flags=re.M) for b in re.findall(r"(?:^       .*\n|^\n(?=       ))+", g.text, re.M)]
+    tables = [b for b in blocks if "'catalog-type'" in b][0].lstrip()
+    pipeline = [b for b in blocks if "INSERT INTO" in b][0].lstrip()
+    g.write("create_tables.sql", tables)
+    g.write("kafka_to_iceberg.sql", pipeline.replace("CREATE CATALOG lake WITH (...as above...);", tables[:tables.index(";") + 1]).replace("kafka1:9092", broker.address).replace("'topic' = 'syslog'", f"'topic' = '{topic}'")
+            .replace("INSERT INTO", "SET 'execution.checkpointing.interval' = '1 s';\nINSERT INTO"))
+    require("`frazil run create_tables.sql kafka_to_iceberg.sql`" in g.text, "the page says how it is started")
+    g.start("frazil run create_tables.sql kafka_to_iceberg.sql")
+    end = time.time() + 60
+    while g.number("create_tables.sql", "SELECT COUNT(*) AS n FROM lake.logs.syslog_events") != 1:
+        require(time.time() < end, g.log())
+        time.sleep(0.5)
+    g.stop()
+    for command in re.findall(r"^       (frazil (?:sql|inspect|audit) .*)$", g.text, re.M):
+        said = g.shell(command)
+        require("sql" not in command[:11] or "2026-09-16" in said, said)
+        require("audit" not in command or "audit passed" in said, said)
+
+
+@page("listeners")
+def listeners(g):
+    """The tables of the pages on agents: their columns and options are understood."""
+    for name in ("forward", "syslog", "firehose", "otlp"):
+        with open(f"{ROOT}/docs/guide/{name}.md") as f:
+            text = f.read()
+        table = re.search(r"CREATE TEMPORARY TABLE (\w+) .*?;", text, re.S)
+        g.write(f"{name}.sql", f"SET 'frazil.state.dir' = '{g.dir}/lib';\n{table[0]}\nEXPLAIN SELECT * FROM {table[1]};\n")
+        g.shell(f"frazil sql -f {name}.sql")
 
 
 if __name__ == "__main__":
