@@ -3,7 +3,8 @@
 #   forward_clients.sh up                                         fetches all of them
 #   forward_clients.sh python HOST PORT COUNT TAG                 Message mode, EventTime, no answers
 #   forward_clients.sh js HOST PORT COUNT TAG MODE [KEY [USER PASSWORD]]    MODE: Message, Forward, PackedForward, CompressedPackedForward; waits for its answers; the handshake with KEY
-#   forward_clients.sh go HOST PORT COUNT TAG                     Message mode, EventTime; waits for its answers
+#                                                                 FORWARD_CA, FORWARD_CERT, FORWARD_CERT_KEY: over TLS
+#   forward_clients.sh go HOST PORT COUNT TAG [tls]               Message mode, EventTime; waits for its answers; TLS by SSL_CERT_FILE
 # Each sends COUNT events {"message": "m <i> é", "n": <i>} with the tag TAG.
 . "$(dirname "$0")/lib.sh"
 PROGRAMS=$PEERS/../e2e/forward
@@ -30,7 +31,7 @@ with_js() {
 }
 with_go() {
     program go golang-go
-    FORWARD_GO=$PROGRAMS/send.go cached forward-go-1 fetch_go
+    FORWARD_GO=$PROGRAMS/send.go cached forward-go-2 fetch_go
 }
 
 case ${1:-} in
@@ -46,7 +47,7 @@ js)
     ;;
 go)
     with_go
-    exec "$CACHE/forward-go-1/send" "${@:2}"
+    exec "$CACHE/forward-go-2/send" "${@:2}"
     ;;
 *) help ;;
 esac

@@ -6,7 +6,7 @@ import json, os, shutil, signal, socket, subprocess, sys, tempfile, time
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, SSLError
 
 BIN, CLIENTS = os.path.abspath(os.environ["FRAZIL_BIN"]), os.environ["FRAZIL_FIREHOSE_SH"]
 ROUNDS = int(os.environ.get("FRAZIL_FIREHOSE_ROUNDS", "10"))
@@ -53,8 +53,8 @@ INSERT INTO c.db.t SELECT k, n, `record`, CAST(arrival_time AS TIMESTAMP_LTZ(6))
                 time.sleep(0.05)
         raise AssertionError("it does not listen\n" + self.tail())
 
-    def client(self, secret=SECRET, key=KEY):
-        return boto3.client("firehose", endpoint_url=f"http://127.0.0.1:{self.port}", region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret,
+    def client(self, secret=SECRET, key=KEY, ca=None):
+        return boto3.client("firehose", endpoint_url=f"{'https' if ca else 'http'}://127.0.0.1:{self.port}", verify=ca, region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret,
                             config=Config(retries={"total_max_attempts": 1}, connect_timeout=10, read_timeout=60))
 
     def tail(self):
@@ -147,6 +147,45 @@ def sdks():
         job.done()
 
 
+def tls():
+    """The SDKs over HTTPS, signed and checked; who does not trust the server's authority sends nothing."""
+    d = tempfile.mkdtemp(prefix="frazil-firehose-tls.", dir=os.environ.get("FRAZIL_TEST_DIR"))
+
+    def openssl(*args):
+        subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=d)
+    new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    for name in ("ca", "other"):
+        openssl("req", "-x509", *new, "-days", "2", "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
+    openssl("req", *new, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
+    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "server.pem", "-days", "2", "-copy_extensions", "copy")
+    job = Job(f",'auth'='sigv4','access-key-id'='{KEY}','secret-access-key'='{SECRET}','tls.cert'='{d}/server.pem','tls.key'='{d}/server.key'").start()
+    try:
+        c, want = job.client(ca=f"{d}/ca.pem"), {}
+        for r in range(20):
+            batch = [(f"py{r}-{i}", i) for i in range(100)]
+            got = c.put_record_batch(DeliveryStreamName="logs", Records=[{"Data": doc(k, n)} for k, n in batch])
+            assert got["FailedPutCount"] == 0 and len(got["RequestResponses"]) == 100, got
+            want.update(batch)
+        refused("InvalidSignatureException", job.client(secret="another", ca=f"{d}/ca.pem").put_record_batch, DeliveryStreamName="logs", Records=[{"Data": doc("x", 0)}])
+        try:
+            job.client(ca=f"{d}/other.pem").put_record(DeliveryStreamName="logs", Record={"Data": doc("x", 0)})
+            raise AssertionError("a server that nobody vouches for was trusted")
+        except SSLError:
+            pass
+        env = {**os.environ, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "NODE_EXTRA_CA_CERTS": f"{d}/ca.pem"}
+        out = subprocess.run(["bash", CLIENTS, "js", f"https://localhost:{job.port}", "logs", "250", "js"], capture_output=True, text=True, timeout=120, env=env)
+        assert out.returncode == 0 and "failed 0" in out.stdout, out.stdout + out.stderr
+        want.update({f"js-{i}": i for i in range(250)})
+        rows = job.wait_rows(len(want))
+        job.stop()
+        assert {x["k"]: x["n"] for x in rows} == want and len(rows) == len(want)
+        assert SECRET not in open(f"{job.dir}/log").read()
+        job.audit()
+    finally:
+        job.done()
+        shutil.rmtree(d)
+
+
 def killed_after_each_answer():
     """kill -9 the moment an answer is there: what was accepted is in the table, each record once; what had no answer at most once."""
     job, accepted, sent = Job(), set(), set()
@@ -204,7 +243,7 @@ def full():
         job.done()
 
 
-CASES = {f.__name__: f for f in (sdks, killed_after_each_answer, full)}
+CASES = {f.__name__: f for f in (sdks, tls, killed_after_each_answer, full)}
 for name in sys.argv[1:] or CASES:
     began = time.monotonic()
     CASES[name]()

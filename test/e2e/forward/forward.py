@@ -86,9 +86,9 @@ INSERT INTO c.db.t SELECT {select} FROM src;
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
-def client(*args, ok=True):
+def client(*args, ok=True, env={}):
     """A client that is turned away tries again for ever: it is given six seconds."""
-    out = subprocess.run(["bash", CLIENTS, *map(str, args)], capture_output=True, text=True, timeout=120, env={**os.environ, "FORWARD_PATIENCE_MS": "60000" if ok else "6000"})
+    out = subprocess.run(["bash", CLIENTS, *map(str, args)], capture_output=True, text=True, timeout=120, env={**os.environ, "FORWARD_PATIENCE_MS": "60000" if ok else "6000", **env})
     assert (out.returncode == 0) == ok, f"{args}: {out.returncode}\n{out.stdout}{out.stderr}"
 
 
@@ -160,6 +160,62 @@ def handshake():
         assert "sesame" not in job.tail()
     finally:
         job.done()
+
+
+def certificates(d):
+    """An authority, a server and a client that it vouches for; another authority."""
+    def openssl(*args):
+        subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=d)
+    new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+    for name in ("ca", "other"):
+        openssl("req", "-x509", *new, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
+    for name in ("server", "client"):
+        openssl("req", *new[:-2], "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", f"{name}.pem", "-days", "2", "-copy_extensions", "copy")
+
+
+def tls():
+    """Clients in two languages over TLS (that of Python has none): with the shared key and a password inside it, with certificates of their own. Who does not trust the server sends nothing, who has no
+    certificate is turned away; every event of the others is there once."""
+    d = tempfile.mkdtemp(prefix="frazil-forward-tls.", dir=os.environ.get("FRAZIL_TEST_DIR"))
+    certificates(d)
+    server = f",'tls.cert'='{d}/server.pem','tls.key'='{d}/server.key'"
+    trust, mistrust = {"FORWARD_CA": f"{d}/ca.pem"}, {"FORWARD_CA": f"{d}/other.pem"}
+    modes, n = ["Message", "Forward", "PackedForward", "CompressedPackedForward"], 200
+
+    def check(job, tags):
+        job.wait_rows(n * len(tags))
+        job.stop()
+        rows = job.sql("SELECT tag, message, n FROM c.db.t")
+        want = sorted((t, f"m {i} é", i) for t in tags for i in range(n))
+        assert sorted((r["tag"], r["message"], r["n"]) for r in rows) == want, len(rows)
+        job.audit()
+
+    job = Job(server + ",'shared-key'='sesame','self-hostname'='frazil','username'='u','password'='p'").start()
+    try:
+        for mode in modes:
+            client("js", "127.0.0.1", job.port, n, f"js.{mode}", mode, "sesame", "u", "p", env=trust)
+        client("js", "127.0.0.1", job.port, n, "mistrust", "Message", "sesame", "u", "p", env=mistrust, ok=False)
+        client("js", "127.0.0.1", job.port, n, "key", "Message", "sesam", "u", "p", env=trust, ok=False)
+        client("js", "127.0.0.1", job.port, n, "plain", "Message", "sesame", "u", "p", ok=False)
+        check(job, [f"js.{m}" for m in modes])
+    finally:
+        job.done()
+    job = Job(server).start()
+    try:
+        client("go", "127.0.0.1", job.port, n, "go.msg", "tls", env={"SSL_CERT_FILE": f"{d}/ca.pem"})
+        client("go", "127.0.0.1", job.port, n, "go.mistrust", "tls", env={"SSL_CERT_FILE": f"{d}/other.pem"}, ok=False)
+        check(job, ["go.msg"])
+    finally:
+        job.done()
+    job = Job(server + f",'tls.ca'='{d}/ca.pem'").start()
+    try:
+        client("js", "127.0.0.1", job.port, n, "js.cert", "PackedForward", env={**trust, "FORWARD_CERT": f"{d}/client.pem", "FORWARD_CERT_KEY": f"{d}/client.key"})
+        client("js", "127.0.0.1", job.port, n, "js.none", "PackedForward", env=trust, ok=False)
+        check(job, ["js.cert"])
+    finally:
+        job.done()
+        shutil.rmtree(d)
 
 
 def killed_after_each_answer():
@@ -268,7 +324,7 @@ def select_in_the_shell():
         job.done()
 
 
-CASES = [libraries, handshake, killed_after_each_answer, chunk_sent_again, firelens, select_in_the_shell]
+CASES = [libraries, handshake, tls, killed_after_each_answer, chunk_sent_again, firelens, select_in_the_shell]
 failed = []
 for case in CASES:
     if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:

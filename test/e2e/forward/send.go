@@ -1,4 +1,4 @@
-// send HOST PORT COUNT TAG: events through fluent-logger-golang, Message mode, each acknowledged.
+// send HOST PORT COUNT TAG [tls]: events through fluent-logger-golang, Message mode, each acknowledged; over TLS to a server that SSL_CERT_FILE vouches for.
 package main
 
 import (
@@ -13,7 +13,11 @@ import (
 func main() {
 	port, _ := strconv.Atoi(os.Args[2])
 	count, _ := strconv.Atoi(os.Args[3])
-	f, err := fluent.New(fluent.Config{FluentHost: os.Args[1], FluentPort: port, SubSecondPrecision: true, RequestAck: true})
+	network := "tcp"
+	if len(os.Args) > 5 {
+		network = os.Args[5]
+	}
+	f, err := fluent.New(fluent.Config{FluentNetwork: network, FluentHost: os.Args[1], FluentPort: port, SubSecondPrecision: true, RequestAck: true})
 	if err != nil {
 		log.Fatal(err)
 	}

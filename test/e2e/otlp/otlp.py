@@ -93,10 +93,11 @@ INSERT INTO c.db.t SELECT {names}, `record` FROM src;
         shutil.rmtree(self.dir)
 
 
-def client(*args):
+def client(*args, ok=True, env={}):
     trusted = {k: v for k, v in os.environ.items() if k not in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")} # they would win over what a client is told
-    out = subprocess.run(["bash", CLIENTS, *map(str, args)], capture_output=True, text=True, timeout=300, env=trusted)
-    assert out.returncode == 0 and not re.search(r"Failed to export|ERROR|Traceback|FATAL", out.stderr), out.stdout[-1500:] + out.stderr[-3000:]
+    out = subprocess.run(["bash", CLIENTS, *map(str, args)], capture_output=True, text=True, timeout=300, env={**trusted, **env})
+    sent = out.returncode == 0 and not re.search(r"Failed to export|ERROR|Traceback|FATAL|[Cc]ertificate", out.stderr)
+    assert sent == ok, out.stdout[-1500:] + out.stderr[-3000:]
 
 
 def check_rows(job, who, count, more):
@@ -144,6 +145,7 @@ def certificates(d):
     new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     run = lambda *a: subprocess.run(["openssl", *a], cwd=d, check=True, capture_output=True)
     run("req", "-x509", *new, "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
+    run("req", "-x509", *new, "-days", "2", "-subj", "/CN=another", "-keyout", "other.key", "-out", "other.pem")
     run("req", *new, "-subj", "/CN=localhost", "-keyout", "server.key", "-out", "server.csr")
     with open(f"{d}/ext", "w") as f:
         f.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
@@ -151,7 +153,7 @@ def certificates(d):
 
 
 def case_tls():
-    """TLS with a token, over HTTP and over gRPC (ALPN)."""
+    """TLS over HTTP and over gRPC (ALPN), SDKs of three languages; with a token; who does not trust the server's authority sends nothing."""
     d = tempfile.mkdtemp(prefix="frazil-otlp-tls.")
     certificates(d)
     job = Job(f",'tls.cert'='{d}/server.pem','tls.key'='{d}/server.key','auth'='token','token'='s3cret'").start()
@@ -161,6 +163,16 @@ def case_tls():
     check_rows(job, "tls-http", 500, {"service": "py"})
     check_rows(job, "tls-grpc", 500, {"service": "py"})
     assert "s3cret" not in job.tail()
+    job.done()
+    job = Job(f",'tls.cert'='{d}/server.pem','tls.key'='{d}/server.key'").start()
+    client("js", f"https://localhost:{job.http}/v1/logs", 500, "tls-js", env={"NODE_EXTRA_CA_CERTS": f"{d}/ca.pem"})
+    for kind, port, extra in (("http", job.http, ["--otlp-http"]), ("grpc", job.grpc, [])):
+        client("go", "logs", "--ca-cert", f"{d}/ca.pem", "--otlp-endpoint", f"localhost:{port}", "--logs", 500, "--rate", 0, "--body", f"gen {kind}", "--telemetry-attributes", 'who="gen"', *extra)
+    for kind, port, path in (("http", job.http, "/v1/logs"), ("grpc", job.grpc, "")):
+        client("python", kind, f"https://localhost:{port}{path}", 50, "mistrust", f"ca={d}/other.pem", ok=False, env={"OTEL_EXPORTER_OTLP_TIMEOUT": "5"})
+    job.wait_rows(1500)
+    check_rows(job, "tls-js", 500, {"severity_number": 13})
+    assert job.sql("SELECT body, COUNT(*) AS c FROM c.db.t WHERE who = 'gen' GROUP BY body ORDER BY body;") == [{"body": f"gen {k}", "c": 500} for k in ("grpc", "http")]
     job.done()
     shutil.rmtree(d)
 
