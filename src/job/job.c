@@ -486,12 +486,6 @@ static void report(job *j) {
 }
 
 /* ---- checkpoints ---- */
-static fz_status sync_letters(job *j, fz_error *err) {
-    for (uint32_t i = 0; i < j->n_sinks; i++)
-        if (j->sinks[i]->letters) FZ_TRY(dead_letters_sync(j->sinks[i]->letters, err));
-    return dead_letters_sync(j->letters, err);
-}
-
 /* stay: workers remain parked afterwards. final: positions without rows are committed too. Returns false when some sink did not commit. */
 static bool checkpoint(job *j, bool final, bool stay) {
     int64_t began = fz_mono_ns();
@@ -500,7 +494,7 @@ static bool checkpoint(job *j, bool final, bool stay) {
     (void)fz_fault("checkpoint.begin");
     job_park(j);
     bool ok = true;
-    if (sync_letters(j, &err) != FZ_OK) { /* no position may pass a dead letter that is not kept */
+    if (dead_letters_sync(j->letters, &err) != FZ_OK) { /* no position may pass a dead letter that is not kept */
         fz_log_error(FZ_LOG_WARN, "checkpoint.dead-letters", &err);
         fz_metric_add(FZ_M_CHECKPOINTS_FAILED, 1);
         if (!stay) job_unpark(j);
@@ -513,6 +507,11 @@ static bool checkpoint(job *j, bool final, bool stay) {
         if (s->only_bounded_oneshot && !(final && job_all_done(j))) continue;
         if (final) settle_lot(j, s, true, true);
         if (s->status != SINK_RUNNING) continue;
+        if (s->letters && dead_letters_sync(s->letters, &err) != FZ_OK) { /* the same, of its own error location: the others go on */
+            job_sink_fail(s, &err);
+            ok = false;
+            continue;
+        }
         p[i] = prepare(j, s, final);
         ok &= !atomic_load(&s->failing);
     }

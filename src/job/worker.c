@@ -75,12 +75,34 @@ typedef struct chunk_cx {
     uint64_t bytes;           /* of the values */
 } chunk_cx;
 
+static dead_letter letter_of(const chunk_cx *cx, const job_sink *s, const fz_reject *r) {
+    return (dead_letter){.sink = s ? s->text : NULL, .source = cx->src->scan_plan->table->path, .topic = cx->split->topic ? cx->split->topic : cx->split->name,
+                         .identity = src_identity(cx->src->source), .partition = cx->split->partition, .code = r->code, .message = r->message, .expression = r->expr, .record = &cx->chunk->rec[r->rec]};
+}
+
+/* A record that no table of its source can take: to the error location of each that has one. An error location that takes nothing fails its own sink. True: a sink is left that has none. */
+static bool write_letters_of_all(const chunk_cx *cx, const fz_reject *r) {
+    bool others = false;
+    for (uint32_t k = 0; k < cx->src->n_sinks; k++) {
+        job_sink *s = cx->src->sinks[k];
+        if (!s->letters) {
+            others = true;
+            continue;
+        }
+        const dead_letter l = letter_of(cx, s, r);
+        fz_error err;
+        if (dead_letters_add(s->letters, &l, &err) != FZ_OK) job_sink_fail(s, &err);
+    }
+    return others;
+}
+
 /* Dead letters wait for their disk: the row must not be passed before its letter is kept. */
 static fz_status write_letter(const chunk_cx *cx, const job_sink *s, const fz_reject *r, fz_error *err) {
-    dead_letter l = {.sink = s ? s->text : NULL, .source = cx->src->scan_plan->table->path, .topic = cx->split->topic ? cx->split->topic : cx->split->name,
-                     .identity = src_identity(cx->src->source), .partition = cx->split->partition, .code = r->code, .message = r->message, .expression = r->expr, .record = &cx->chunk->rec[r->rec]};
+    const dead_letter l = letter_of(cx, s, r);
+    if (s && s->letters) return dead_letters_add(s->letters, &l, err);
+    if (!s && !write_letters_of_all(cx, r)) return FZ_OK;
     for (;;) {
-        fz_status rc = dead_letters_add(s && s->letters ? s->letters : cx->j->letters, &l, err);
+        fz_status rc = dead_letters_add(cx->j->letters, &l, err);
         if (rc != FZ_RETRY || atomic_load(&cx->j->quit) || job_stop_requested()) return rc;
         fz_log_error(FZ_LOG_WARN, "dead-letter.waiting", err);
         fz_sleep_ms(1000);

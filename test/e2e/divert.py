@@ -29,7 +29,7 @@ def s3(endpoint):
 class Lake:
     """A table behind a door, an archive beside it, and the job that fills both."""
 
-    def __init__(self, name, window=WINDOW, errors=None, table_options=None, columns="id BIGINT, host STRING, num INT", select="SELECT id, host, num FROM src WHERE num >= 0", spool="64 mb"):
+    def __init__(self, name, window=WINDOW, errors=None, table_options=None, archive=None, columns="id BIGINT, host STRING, num INT", select="SELECT id, host, num FROM src WHERE num >= 0", spool="64 mb"):
         self.dir = tempfile.mkdtemp(prefix=f"frazil-divert-{name}-", dir=os.environ.get("FRAZIL_TEST_DIR"))
         self.bucket, self.logfile = f"{name}-{os.getpid()}", f"{self.dir}/frazil.log"
         moto("bucket", self.bucket)
@@ -37,6 +37,7 @@ class Lake:
         self.port = self.proxy.ports[0]
         self.errors = errors or f"file://{self.dir}/errors/"
         self.table_options = table_options or f"/*+ OPTIONS('error.path'='{self.errors}','retry.duration'='{window} s') */"
+        self.archive = archive or f"'path'='file://{self.dir}/arch/'"
         self.columns, self.select, self.spool, self.runs, self.sent = columns, select, spool, 0, []
 
     def catalog(self, port=None):
@@ -47,7 +48,7 @@ class Lake:
         text = "".join(f"SET '{k}' = '{v}';\n" for k, v in sets.items()) + self.catalog()
         text += f"CREATE DATABASE IF NOT EXISTS c.db;\nCREATE TABLE IF NOT EXISTS c.db.t ({self.columns}) WITH ('commit.retry.min-wait-ms'='50');\n"
         text += f"CREATE TEMPORARY TABLE src (id BIGINT, host STRING, num INT) WITH ('connector'='http','listen'='127.0.0.1:0','spool.max-size'='{self.spool}');\n"
-        text += f"CREATE TEMPORARY TABLE arch (id BIGINT, host STRING) WITH ('connector'='firehose-s3','path'='file://{self.dir}/arch/','buffer.interval'='200 ms','compression'='GZIP');\n"
+        text += f"CREATE TEMPORARY TABLE arch (id BIGINT, host STRING) WITH ('connector'='firehose-s3',{self.archive},'buffer.interval'='200 ms','compression'='GZIP');\n"
         text += f"STATEMENT SET BEGIN\nINSERT INTO c.db.t {self.table_options if table_options is None else table_options} {self.select};\nINSERT INTO arch SELECT id, host FROM src;\nEND;\n"
         self.runs += 1
         path = f"{self.dir}/job{self.runs}.sql"
@@ -207,7 +208,189 @@ def never():
     return f"{len(report)} objects"
 
 
-CASES = [within, never]
+def all_given(l, j, n):
+    """Waits until n rows are in error objects, and gives the permission; the table then names them."""
+    l.wait("all rows in error objects", lambda: len(set(l.diverted())) == n, j)
+    l.grant()
+    l.wait("the commit that names them", lambda: "divert.named" in j.text(), j)
+
+
+def replayed(l, more=0):
+    """Brings everything in and looks at it; a second time there is nothing to do."""
+    report = l.replay()
+    require(not [r for r in report if r["state"] in ("failed", "waiting")], f"{report}")
+    require(not [r for r in l.replay() if r["state"] not in ("unnamed",)], "a second replay found something")
+    return l.judge()
+
+
+def kill_divert():
+    """kill -9 at each step of a diversion, and the next run in the same trouble: in the end each row is in the table once."""
+    fates = collections.Counter()
+    for point in ("divert.object", "divert.recorded", "divert.named"):
+        l = Lake("killd")
+        j = l.start()
+        l.send(30)
+        l.wait("the first rows", lambda: sum(l.ids().values()) == 30, j)
+        j.kill()
+        for k in range(ROUNDS):
+            l.deny()
+            j = l.start(f"{point}:1:kill")
+            l.send(40)
+            if point == "divert.named":
+                l.wait("rows in error objects", lambda: "sink.diverted" in j.text(), j)
+                l.grant()
+            code = j.wait(60)
+            require(code == -signal.SIGKILL, f"the job ended with {code}\n{j.text()[-3000:]}")
+            fates[point] += 1
+        l.grant()
+        j = l.start()
+        l.send(10)
+        l.wait("the archive", lambda: sum(l.archived().values()) == len(l.sent), j)
+        l.wait("the rows behind", lambda: max(l.ids(), default=-1) == len(l.sent) - 1, j)
+        j.stop()
+        replayed(l)
+        require(l.archived() == collections.Counter(l.sent), "the archive differs")
+        l.close()
+    return f"killed {dict(fates)}"
+
+
+def kill_replay():
+    """kill -9 at each step of a replay, with the job at work beside it: the next replay knows what is done."""
+    points = ("replay.object", "commit.manifest-list", "commit.accepted", "replay.done")
+    l = Lake("killr")
+    j = l.start()
+    for point in points:
+        l.deny()
+        l.send(60)
+        known = j.text().count("divert.named")
+        before = sum(l.ids().values())
+        l.wait("rows in error objects", lambda: "sink.diverted" in j.text() and set(l.sent[-60:]) <= set(l.diverted()), j)
+        l.grant()
+        l.wait("the commit that names them", lambda: j.text().count("divert.named") > known, j)
+        l.send(5)
+        l.replay(code=-signal.SIGKILL, fault=f"{point}:1:kill")
+        l.send(5)
+        l.wait("the rows behind", lambda: set(l.sent[-10:]) <= set(l.ids()), j)
+        report = l.replay()
+        require(sum(r["state"] == "replayed" for r in report) == (0 if point in ("commit.accepted", "replay.done") else 1), f"{point}: {report}")
+        require(sum(l.ids().values()) == before + 70, f"{point}: {before} rows, then {sum(l.ids().values())}")
+    j.stop()
+    replayed(l)
+    l.close()
+
+
+def together():
+    """Two replays at the same time, beside the job."""
+    l = Lake("two")
+    j = l.start()
+    for _ in range(3):
+        l.deny()
+        known = j.text().count("divert.named")
+        l.send(60)
+        l.wait("rows in error objects", lambda: set(l.sent[-60:]) <= set(l.diverted()), j)
+        l.grant()
+        l.wait("the commit that names them", lambda: j.text().count("divert.named") > known, j)
+        script = l.script()
+        both = [subprocess.Popen([BIN, "replay", l.errors, "-f", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+        for p in both:
+            out = p.communicate(timeout=120)[0]
+            require(p.returncode == 0, f"replay gives {p.returncode}: {out}")
+    j.stop()
+    replayed(l)
+    l.close()
+
+
+def down_and_up():
+    """The job is told to stop in the trouble, the permission comes while it is down: the next start tells the table first, then reads on. The error location lies on S3."""
+    bucket = f"errors-{os.getpid()}"
+    moto("bucket", bucket)
+    l = Lake("down", errors=f"s3://{bucket}/e/!{{firehose:error-output-type}}/", table_options=f"/*+ OPTIONS('error.path'='s3://{bucket}/e/!{{firehose:error-output-type}}/','retry.duration'='{WINDOW} s',{s3(PORT)}) */")
+    j = l.start()
+    l.deny()
+    l.send(80)
+    j.wait_log("sink.diverted", 60)
+    j.stop(code=2)
+    report = l.replay(f"s3://{bucket}/e/")
+    require([r["state"] for r in report if r["state"] != "unnamed"] == ["waiting"], f"{report}")
+    l.grant()
+    j = l.start()
+    l.send(20)
+    l.wait("the rows behind", lambda: set(l.sent[-20:]) == set(l.ids()), j)
+    report = l.replay(f"s3a://{bucket}/e/iceberg-failed/")
+    require(sum(r.get("added", 0) for r in report) == 80, f"{report}")
+    j.stop()
+    l.judge()
+    l.close()
+
+
+def never_fit():
+    """Rows that can never fit go to the error location at once, with the column named; the job goes on."""
+    l = Lake("fit", columns="id BIGINT NOT NULL, host STRING, num INT", select="SELECT id, host, CAST(num AS INT) FROM src WHERE num >= 0")
+    j = l.start()
+    l.send(20, bad=['{"host":"none","num":1}', '{"id":"no number","host":"x","num":1}'])
+    l.wait("rows and rejects", lambda: sum(l.ids().values()) == 20 and len(l.error_lines("iceberg-rejected")) == 2, j)
+    lines = l.error_lines("iceberg-rejected")
+    require(any("'id'" in x["errorMessage"] and x["errorCode"] == "not-null" for x in lines), f"{lines}")
+    require(any("id" in x["errorMessage"] and b"no number" in base64.b64decode(x["rawData"]) for x in lines), f"{lines}")
+    require({r["state"] for r in l.replay()} == {"unnamed"}, "a replay took rejects")
+    j.stop()
+    l.judge()
+    l.close()
+
+
+def strange_objects():
+    """A replay takes what is named and as it was written: a copy under another name is left alone, a spoiled one is refused and stays open, and is taken when it is right again."""
+    l = Lake("strange")
+    j = l.start()
+    l.deny()
+    l.send(50)
+    all_given(l, j, 50)
+    j.stop()
+    path = [f for f in glob.glob(f"{l.dir}/errors/iceberg-failed/**/*", recursive=True) if os.path.isfile(f)]
+    require(len(path) == 1, f"{path}")
+    good = open(path[0], "rb").read()
+    shutil.copy(path[0], path[0] + "-copy")
+    open(path[0], "wb").write(good.replace(b'"rows":1}', b'"rows":2}', 1))
+    report = l.replay(code=2)
+    require({r["state"]: r.get("code") for r in report} == {"failed": "replay.damaged", "unnamed": None}, f"{report}")
+    require(not l.ids(), "rows of a spoiled object are in the table")
+    open(path[0], "wb").write(good)
+    require(not l.replay(prefix=f"file://{l.dir}/elsewhere/"), "objects of another prefix were taken")
+    replayed(l)
+    l.close()
+
+
+def archive():
+    """The archive's own store refuses for good: its lots are in its error path, and replay puts them where they belong, once."""
+    l = Lake("arch")
+    l.archive = f"'path'='s3://{l.bucket}/arch/',{s3(l.port)},'error.path'='file://{l.dir}/lots/','retry.duration'='1 s'"
+    l.deny({**DENIED, "path": "/arch/"})
+    j = l.start()
+    for _ in range(3):
+        l.send(30)
+        time.sleep(0.5)
+    lots = lambda: [f for f in glob.glob(f"{l.dir}/lots/**/*", recursive=True) if os.path.isfile(f)]
+    l.wait("all lots in the error path", lambda: sum(len(open(f).readlines()) for f in lots()) == 90, j)
+    l.grant()
+    l.send(10)
+    l.wait("the table", lambda: sum(l.ids().values()) == 100, j)
+    l.replay(prefix=f"{l.dir}/lots", code=-signal.SIGKILL, fault="replay.object:1:kill")
+    report = l.replay(prefix=f"{l.dir}/lots")
+    require(sum(r.get("added", 0) for r in report) == 90, f"{report}")
+    require(not l.replay(prefix=f"{l.dir}/lots"), "a second replay found something")
+    j.stop()
+    got = collections.Counter()
+    from pyarrow.fs import FileSelector, S3FileSystem
+    fs = S3FileSystem(access_key="test", secret_key="test", region="us-east-1", endpoint_override=f"http://127.0.0.1:{PORT}")
+    for f in fs.get_file_info(FileSelector(f"{l.bucket}/arch", recursive=True)):
+        if f.is_file:
+            got.update(json.loads(x)["id"] for x in gzip.decompress(fs.open_input_stream(f.path, compression=None).read()).splitlines())
+    require(got == collections.Counter(l.sent), f"archive: {sum(got.values())} rows of {len(l.sent)}")
+    l.judge(strangers=False)
+    l.close()
+
+
+CASES = [within, never, kill_divert, kill_replay, together, down_and_up, never_fit, strange_objects, archive]
 if __name__ == "__main__":
     moto("up", PORT)
     try:
