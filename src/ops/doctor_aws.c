@@ -40,6 +40,7 @@ static void region_step(doctor *d, doc_scope *s, doc_catalog *c) {
     fz_status rc = fio_aws(c->io, &c->aws, &e);
     if (rc == FZ_OK) rc = aws_session_region(c->aws, &s->region_name, &source, &e);
     if (rc == FZ_OK) {
+        s->region_name = fz_arena_strdup(d->a, s->region_name); /* the session may be gone before the examination is over */
         doc_ok(d, s->region, "%s (%s)", s->region_name, source ? source : "?");
         return;
     }
