@@ -157,29 +157,41 @@ static inline bool has_special(uint64_t w) {
     uint64_t quote = w ^ ones * '"', slash = w ^ ones * '\\';
     return (((w - ones * 0x20) & ~w) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high;
 }
-/* Copies bytes of s from i on until one has to be escaped, in steps of 16, 8 and 1 bytes; returns how far it came. d has room for all of them. */
-static inline size_t copy_plain(uint8_t *d, const char *s, size_t i, size_t n) {
-    uint8_t *at = d - i;
+/* In steps of 16, 8 and 4 bytes; the last one goes back over bytes that were copied before. */
+size_t fz_json_plain(uint8_t *d, const char *s, size_t n) {
+    size_t i = 0;
     uint64_t w;
 #ifdef __SSE2__
     const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
-    for (; n - i >= 16; i += 16) {
+    while (n - i >= 16) {
         __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(s + i));
         __m128i bad = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)), _mm_cmpeq_epi8(_mm_min_epu8(v, control), v));
-        _mm_storeu_si128((__m128i *)(void *)(at + i), v);
+        _mm_storeu_si128((__m128i *)(void *)(d + i), v);
         int mask = _mm_movemask_epi8(bad);
         if (mask) return i + (size_t)__builtin_ctz((unsigned)mask);
+        i += 16;
+        if (i < n && n - i < 16) i = n - 16;
     }
 #endif
-    for (; n - i >= 8; i += 8) {
+    while (n - i >= 8) {
         memcpy(&w, s + i, 8);
         if (has_special(w)) break;
-        memcpy(at + i, &w, 8);
+        memcpy(d + i, &w, 8);
+        i += 8;
+        if (i < n && n - i < 8) i = n - 8;
     }
-    for (; i < n && n - i < 8; i++) {
+    if (n >= 4 && n < 8) { /* both ends of it */
+        uint32_t a, b;
+        memcpy(&a, s, 4);
+        memcpy(&b, s + n - 4, 4);
+        memcpy(d, &a, 4);
+        memcpy(d + n - 4, &b, 4);
+        if (!has_special((uint64_t)b << 32 | a)) return n;
+    }
+    for (; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
         if (c < 0x20 || c == '"' || c == '\\') break;
-        at[i] = c;
+        d[i] = c;
     }
     return i;
 }
@@ -187,9 +199,9 @@ void fz_buf_json(fz_buf *b, const char *s, size_t n) {
     fz_buf_reserve(b, n + 2);
     b->data[b->len++] = '"';
     for (size_t i = 0; i < n;) {
-        size_t to = copy_plain(b->data + b->len, s, i, n);
-        b->len += to - i;
-        i = to;
+        size_t plain = fz_json_plain(b->data + b->len, s + i, n - i);
+        b->len += plain;
+        i += plain;
         for (unsigned k = 0; k < 8 && i < n; k++, i++) put_json_byte(b, (unsigned char)s[i]); /* what stopped it, and what mostly stands near it */
         fz_buf_reserve(b, n - i + 1);
     }

@@ -147,7 +147,7 @@ static int64_t next_time(const uint8_t **p, const uint8_t *end, int64_t last) {
     return (int64_t)((uint64_t)last + (z >> 1 ^ (0 - (z & 1))));
 }
 
-fz_status arc_body_add(arc_body *b, arc_packer *p, uint32_t source, uint32_t split, const arc_lines *lines, uint32_t n, const int64_t *time_ms, fz_error *err) {
+fz_status arc_body_add(arc_body *b, arc_packer *p, uint32_t source, uint32_t split, arc_lines *lines, uint32_t n, const int64_t *time_ms, fz_error *err) {
     lane *l = lane_of(b, source, split);
     for (uint32_t i = 0; i < n; i++) {
         size_t before = l->lines.len;

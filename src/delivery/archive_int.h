@@ -49,7 +49,7 @@ arc_encoder *arc_encoder_new(fz_arena *a, const col_schema *schema, bool with_nu
 /* The lines of one call's rows: begin looks at the columns (dictionaries are written once), line appends one row and its LF. */
 typedef struct arc_lines arc_lines;
 arc_lines *arc_lines_begin(const arc_encoder *e, col_vec *const *cols, uint32_t n, fz_arena *scratch);
-void arc_lines_add(const arc_lines *l, uint32_t row, fz_buf *out);
+void arc_lines_add(arc_lines *l, uint32_t row, fz_buf *out);
 void arc_lines_end(arc_lines *l);
 
 /* ---- arc_block.c ---- */
@@ -74,7 +74,7 @@ typedef struct arc_body arc_body;
 arc_body *arc_body_new(arc_codec c, size_t memory, bool with_times, const char *spill_dir);
 void arc_body_free(arc_body *b); /* NULL is allowed */
 /* Adds the lines of n rows of one split. RETRY when the file that takes what memory does not cannot be written: the body is of no use then. */
-fz_status arc_body_add(arc_body *b, arc_packer *p, uint32_t source, uint32_t split, const arc_lines *l, uint32_t n, const int64_t *time_ms, fz_error *err) FZ_MUST_USE;
+fz_status arc_body_add(arc_body *b, arc_packer *p, uint32_t source, uint32_t split, arc_lines *l, uint32_t n, const int64_t *time_ms, fz_error *err) FZ_MUST_USE;
 /* Packs what is open. Nothing may be added after it. */
 void arc_body_seal(arc_body *b, arc_packer *p);
 uint64_t arc_body_rows(const arc_body *b);

@@ -141,7 +141,7 @@ static void logs_close(dlv_delivery *d) { release(d->impl); }
 
 /* ---- gathering ---- */
 
-static void add_row(const logs *x, const dlv_rows *r, uint32_t i, const arc_lines *l, int64_t now, fz_buf *line) {
+static void add_row(const logs *x, const dlv_rows *r, uint32_t i, arc_lines *l, int64_t now, fz_buf *line) {
     const col_vec *t = x->time >= 0 ? r->cols[x->time] : NULL, *m = x->message >= 0 ? r->cols[x->message] : NULL;
     int64_t ms = t && !col_is_null(t, i) ? col_i64(t, i) / 1000 : r->time_ms && r->time_ms[i] >= 0 ? r->time_ms[i] : now;
     if (m) {

@@ -334,10 +334,40 @@ static void fixed_parts(void **state) {
     }
 }
 
+/* Times in columns: the second of the row before is kept; also before 1970, and in each precision. */
+static void times_in_rows(void **state) {
+    (void)state;
+    static const int64_t us[] = {0, 999999, 1000000, 1500000, -1, -1000000, -1000001, 1796000400123456, 1796000400123457, 1796000401000000, 253402300799999999};
+    enum { N = sizeof us / sizeof *us };
+    fz_arena *a = fz_arena_new();
+    for (int p = 0; p <= 6; p++)
+        for (int ltz = 0; ltz < 2; ltz++) {
+            col_field f = {"t", col_sized(a, ltz ? COL_TIMESTAMP_LTZ : COL_TIMESTAMP, p, 0, true), NULL};
+            col_schema s = {1, &f};
+            col_builder *b = col_builder_new(a, f.type);
+            for (int i = 0; i < N; i++) col_add_i64(b, dt_cut(us[i], p));
+            col_vec *cols[] = {col_builder_finish(b)};
+            arc_lines *l = arc_lines_begin(arc_encoder_new(a, &s, false, p % 2), cols, N, a);
+            fz_buf out = {0};
+            for (uint32_t i = 0; i < N; i++) {
+                char want[80] = "{\"t\":\"", *at = want + strlen(want);
+                size_t n = dt_timestamp_text(dt_cut(us[i], p), p, at);
+                if (p % 2) *(char *)memchr(at, ' ', n) = 'T';
+                snprintf(at + n, 8, "%s\"}\n", ltz ? "Z" : "");
+                out.len = 0;
+                arc_lines_add(l, i, &out);
+                assert_string_equal(fz_buf_cstr(&out), want);
+            }
+            arc_lines_end(l);
+            fz_buf_free(&out);
+        }
+    fz_arena_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefixes_are_those_of_firehose), cmocka_unit_test(random_strings_follow_from_the_uuid), cmocka_unit_test(names), cmocka_unit_test(crc_of_pieces),
-        cmocka_unit_test(same_rows_are_same_bytes), cmocka_unit_test(lines_come_back_with_their_times), cmocka_unit_test(no_room_to_spill), cmocka_unit_test(values), cmocka_unit_test(texts_and_maps_of_texts), cmocka_unit_test(fixed_parts),
+        cmocka_unit_test(same_rows_are_same_bytes), cmocka_unit_test(lines_come_back_with_their_times), cmocka_unit_test(no_room_to_spill), cmocka_unit_test(values), cmocka_unit_test(texts_and_maps_of_texts), cmocka_unit_test(times_in_rows), cmocka_unit_test(fixed_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
