@@ -2,6 +2,7 @@
 #include "cli/cli_int.h"
 #include "job/job.h"
 #include <signal.h>
+#include <sys/resource.h>
 #include <stdio.h>
 
 static const char usage_text[] =
@@ -216,9 +217,20 @@ static int run_command(const command *c, int argc, char **argv) {
     return code;
 }
 
+/* Connections, spools, logs that are followed: the soft limit of old times (1024, for select) is not for them. */
+enum { MOST_FILES = 65536 };
+static void raise_files(void) {
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur == r.rlim_max) return;
+    rlim_t was = r.rlim_cur;
+    r.rlim_cur = r.rlim_max > MOST_FILES ? MOST_FILES : r.rlim_max;
+    if (r.rlim_cur > was) setrlimit(RLIMIT_NOFILE, &r);
+}
+
 int main(int argc, char **argv) {
     fz_error err;
     install_signals();
+    raise_files();
     if (fz_fault_init(&err) != FZ_OK) {
         cli_print_error(NULL, &err);
         return JOB_USAGE;

@@ -25,10 +25,12 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20, QUIET_MS = 5000, MOST_DEPTH = 64 };
+enum { BLOCK = 1 << 20, QUIET_MS = 5000, MOST_DEPTH = 64, SPARE_FILES = 256 };
 #define NO_LOG UINT32_MAX
 
 typedef struct seen_file { tail_id id; uint32_t log; bool judged, tried, again; } seen_file; /* a packed one; log: NO_LOG: of none. judged: its beginning was compared. tried: it was taken once. again: seen by this look */
@@ -41,6 +43,7 @@ typedef struct tail_source {
     uint32_t *turn;      /* of each reader: the split to begin with */
     fz_log_limit complaints;
     uint32_t *unpacking; /* of each reader: the split whose packed file is in work, NO_LOG: none */
+    int most_fd;         /* no file with a higher one is kept open */
     uint64_t looks;
     bool whole;          /* the last look saw all that is there */
     char **packed;       /* that this look met: looked at when all that is plain is known */
@@ -179,6 +182,17 @@ static void unreadable(tail_source *s, const char *path) {
     if (fz_log_allowed(&s->complaints, 5, 60000, &suppressed)) fz_log(FZ_LOG_WARN, "file.unreadable", FZ_KV("path", "%s", path), FZ_KV("reason", "%s", strerror(e)), NULL);
 }
 
+/* A file that may be a log's. The process needs descriptors for what it writes: beyond its share a file waits until others are read, and closed. -1: not now. */
+static int open_file(tail_source *s, const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) unreadable(s, path);
+    if (fd <= s->most_fd) return fd;
+    close(fd);
+    errno = EMFILE;
+    unreadable(s, path);
+    return -1;
+}
+
 /* The key of the log that begins so, and its place among the logs (n_splits: it is none of them). */
 static char *key_of(const tail_source *s, const char *path, const uint8_t *head, uint32_t n_head, uint32_t *place) {
     char *stem = tail_stem(path), *key = fz_asprintf("%s#%016" PRIx64, stem, fz_hash(head, n_head));
@@ -201,8 +215,7 @@ static bool put_aside(tail_source *s, const char *path, const uint8_t *head, siz
 static void look_at(tail_source *s, const char *path, bool later) {
     uint8_t head[TAIL_HEAD];
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) unreadable(s, path);
+    int fd = open_file(s, path);
     ssize_t n = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? tail_read_at(fd, head, TAIL_HEAD, 0) : 0;
     uint32_t n_head = n > 0 && !put_aside(s, path, head, (size_t)n) ? head_length(head, (size_t)n, tail_rotated_name(path) && quiet(&st)) : 0, i;
     if (n_head) {
@@ -297,8 +310,7 @@ static bool offer_packed(tail_log *l, const char *path, int fd, const struct sta
 static void look_at_packed(tail_source *s, const char *path, bool later) {
     struct stat st;
     bool is_new, taken = false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) unreadable(s, path);
+    int fd = open_file(s, path);
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         seen_file *f = seen_before(s, &st, &is_new);
         f->again = true;
@@ -319,7 +331,7 @@ static void look_at_all_packed(tail_source *s, bool later) {
     s->n_packed = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n_seen; i++)
-        if (s->seen[i].again) {
+        if (s->seen[i].again && s->seen[i].log != NO_LOG) { /* what has no first line yet is looked at again */
             s->seen[n] = s->seen[i];
             s->seen[n++].again = false;
         }
@@ -706,6 +718,9 @@ fz_status src_tail_open(const char *path, const char *interval, const src_contex
     s->turn = fz_calloc(s->base.cx.readers, sizeof *s->turn);
     s->unpacking = fz_calloc(s->base.cx.readers, sizeof *s->unpacking);
     for (uint32_t i = 0; i < s->base.cx.readers; i++) s->unpacking[i] = NO_LOG;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > INT_MAX) files.rlim_cur = INT_MAX;
+    s->most_fd = (int)(files.rlim_cur - (files.rlim_cur < 4 * SPARE_FILES ? files.rlim_cur / 4 : SPARE_FILES));
     look(s, false);
     if (!s->base.n_splits) fz_log(FZ_LOG_INFO, "file.none-yet", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("path", "%s", s->path), NULL);
     if (s->n_foreign) fz_log(FZ_LOG_WARN, "file.packed", FZ_KV("table", "%s", s->base.cx.table), FZ_KV("files", "%u", s->n_foreign), FZ_KV("reason", "%s", "only gzip and zstd are read: files packed otherwise are passed over"), NULL);

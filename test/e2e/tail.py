@@ -3,7 +3,7 @@
 can do (packing at once or a rotation later, gzip and zstd, dates, another directory), files that are removed, kill -9 and restarts in between: every line is in the table exactly once. Those that are read once: packed ones, a damaged one, standard input.
 
 usage: tail.py. TAIL_ROUNDS: number of kills (default 4); SEED."""
-import gzip, json, os, random, shutil, signal, subprocess, sys, tempfile, threading, time
+import gzip, json, os, random, resource, shutil, signal, subprocess, sys, tempfile, threading, time
 
 BIN = os.path.abspath(os.environ.get("FRAZIL_BIN", "build/frazil"))
 ROUNDS = int(os.environ.get("TAIL_ROUNDS", "4"))
@@ -232,6 +232,56 @@ def test_logrotate():
     packed = [f for f in files if f.endswith((".gz", ".zst"))]
     assert len(packed) > 8 and any(f.endswith(".zst") for f in packed), files
     print(f"  {sum(w.n - w.first for w in writers)} lines, {len(files)} files, {len(packed)} of them packed, {kills} kills")
+
+
+def test_packed_large():
+    """A large packed file whose plain one was read in part, and many small ones; killed while they are unpacked, again and again."""
+    logs, n = f"{DIR}/large", 400000
+    os.mkdir(logs)
+    path = script("large", logs, ",'source.monitor-interval'='50 ms'")
+    text = b"".join(b'{"id":%d,"w":"%s"}\n' % (i, b"w" * (i % 150)) for i in range(n))
+    with open(f"{logs}/app.log", "wb") as f:
+        f.write(text[:len(text) // 10])
+    log = open(f"{DIR}/large.log", "ab")
+    job = subprocess.Popen([BIN, "run", path], stdout=log, stderr=log)
+    try:
+        end = time.time() + 60
+        while not ids("large"):
+            assert job.poll() is None and time.time() < end
+            time.sleep(0.1)
+        job.kill()
+        job.wait()
+        os.unlink(f"{logs}/app.log")
+        with gzip.open(f"{logs}/app.log.1.gz", "wb", 1) as f:
+            f.write(text)
+        for i in range(1500):  # more than a process may have open
+            with open(f"{logs}/many.log.{i}.gz", "wb") as f:
+                f.write(gzip.compress(lines(n + 2 * i, 2), 1))
+        got, kills = len(ids("large")), 0
+        while got < n and kills < 3 * ROUNDS:
+            job = subprocess.Popen([BIN, "run", path], stdout=log, stderr=log)
+            time.sleep(0.3 + rnd.random() * 0.5)
+            job.kill()
+            job.wait()
+            now = ids("large")
+            assert len(set(now)) == len(now), f"seed {seed}"
+            got, kills = len(now), kills + 1
+        job = subprocess.Popen([BIN, "run", path], stdout=log, stderr=log, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)))
+        until("large", list(range(n + 3000)), job)
+        peak = next(int(l.split()[1]) for l in open(f"/proc/{job.pid}/status") if l.startswith("VmHWM"))
+        assert peak < 160 << 10, f"{peak >> 10} MiB"
+        job.send_signal(signal.SIGTERM)
+        assert job.wait(60) == 0
+        audit("large")
+    except BaseException:
+        log.flush()
+        print(f"seed {seed}\n" + open(f"{DIR}/large.log").read()[-4000:])
+        raise
+    finally:
+        if job.poll() is None:
+            job.kill()
+            job.wait()
+    print(f"  {len(text) >> 20} MiB of text, {kills} kills, peak {peak >> 10} MiB")
 
 
 def audit(name):
