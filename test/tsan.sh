@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tsan.sh: jobs with two tables, two deliveries and many checkpoints, and the threaded unit tests, under ThreadSanitizer. A report of a race ends it with 1.
+# tsan.sh: jobs with two tables, two deliveries and many checkpoints, jobs that are scraped under load, and the threaded unit tests, under ThreadSanitizer. A report of a race ends it with 1.
 # Environment: FRAZIL_KAFKA_SH (default: test/peers/kafka.sh), FRAZIL_BROKER and FRAZIL_BROKER_DIR (one that runs already), FRAZIL_TSAN_PORT.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ for t in $TARGETS; do
 done
 
 gcc -shared -fPIC -O1 -o "$DIR/c11_threads.so" test/tsan/c11_threads.c || exit 1
-FRAZIL="env LD_PRELOAD=$(gcc -print-file-name=libtsan.so):$DIR/c11_threads.so build-thread/frazil"
+FRAZIL="env LD_PRELOAD=$(gcc -print-file-name=libtsan.so):$DIR/c11_threads.so $PWD/build-thread/frazil"
 job() { # NAME, script on stdin
     cat >"$DIR/$1.sql"
     $FRAZIL run "$DIR/$1.sql" >"$DIR/$1.log" 2>&1
@@ -57,6 +57,15 @@ for f in 0 1 2 3; do
     awk -v f=$f 'BEGIN { for (i = 0; i < 30000; i++) printf "{\"id\":%d,\"host\":\"h%d\",\"num\":\"%s%d\"}\n", f * 100000 + i, i % 7, (i % 500 ? "" : "x"), i }' >"$DIR/in/$f.ndjson"
 done
 { tables files; echo "CREATE TEMPORARY TABLE src (id BIGINT, host STRING, num STRING) WITH ('connector'='filesystem','path'='$DIR/in','format'='json');"; echo "$inserts"; } | job files
+printf '#!/bin/sh\nexec %s "$@"\n' "$FRAZIL" >"$DIR/frazil" && chmod +x "$DIR/frazil"
+for part in complete balance cloudwatch; do # listeners, spools, deliveries and scrapes at once; a race ends the job with 66
+    if FRAZIL_BIN=$DIR/frazil python3 test/e2e/metrics.py $part >"$DIR/log" 2>&1; then echo "-- tsan: $(tail -n 1 "$DIR/log")"
+    else
+        echo "-- tsan: metrics $part"
+        tail -n 80 "$DIR/log"
+        failed=1
+    fi
+done
 if [ -z "${FRAZIL_BROKER:-}" ]; then
     own=1 FRAZIL_BROKER=127.0.0.1:${FRAZIL_TSAN_PORT:-29592} FRAZIL_BROKER_DIR=$DIR/kafka
     bash "$KAFKA" up "$FRAZIL_BROKER_DIR" "${FRAZIL_BROKER#*:}" >"$DIR/up.log" 2>&1 || { tail "$DIR/up.log"; exit 1; }

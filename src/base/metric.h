@@ -33,6 +33,11 @@
     X(LAST_COMMIT, "frazil_last_commit_timestamp_ms", GAUGE, "ms", "", NULL, "Time of the newest commit of this process.") \
     X(MEMORY, "frazil_memory_resident_bytes", GAUGE, "bytes", "", NULL, "Resident size of the process.") \
     X(PAUSED, "frazil_source_pauses_total", COUNTER, "pauses", "", NULL, "Times a source was paused for memory or back-pressure.") \
+    X(POSITIONS_LOST, "frazil_positions_lost_total", COUNTER, "positions", "", NULL, "Positions that were gone before a delivery had read them, and were passed over by frazil.lost-offsets = earliest.") \
+    X(FILES_TRUNCATED, "frazil_file_truncated_total", COUNTER, "files", "", NULL, "Times a followed file was truncated; what had not been read of it is read from a copy, if there is one.") \
+    X(FILES_ALIKE, "frazil_file_refused_total", COUNTER, "files", "", NULL, "Files that are not read because they begin like another one.") \
+    X(FILES_DAMAGED, "frazil_file_damaged_total", COUNTER, "files", "", NULL, "Packed files that end in the middle or are damaged; the rest is read when they change.") \
+    X(FILES_UNREADABLE, "frazil_file_unreadable_total", COUNTER, "tries", "", NULL, "Times a file or directory could not be looked at.") \
     X(STARTED, "frazil_start_timestamp_ms", GAUGE, "ms", "", NULL, "When this process began to count: counters are of the process, and begin at 0 with it.") \
     X(PUBLISH_FAILED, "frazil_cloudwatch_requests_failed_total", COUNTER, "requests", "", NULL, "Requests of PutMetricData that failed; what they carried goes with the next period.") \
     X(JOB_RECORDS, "frazil_job_records", GAUGE, "records", "state", NULL, "The records of all deliveries, summed: in = delivered + filtered + rejected + unparseable + diverted + by_other + buffered.") \

@@ -127,6 +127,7 @@ static fz_status check_log(job *j, const job_source *src, uint32_t split, job_si
     }
     fz_log(FZ_LOG_ERROR, "positions.offsets-lost", FZ_KV("split", "%s", src_get_split(src->source, split)->name), FZ_KV("wanted", "%" PRId64, st->next), FZ_KV("earliest", "%" PRId64, low),
            FZ_KV("lost", "%" PRId64, low - st->next), NULL);
+    fz_metric_add(FZ_M_POSITIONS_LOST, (uint64_t)(low - st->next));
     st->from = st->next = low;
     s->new_chain = true;
     return FZ_OK;

@@ -110,6 +110,7 @@ static void take_file(tail_log *l, int fd, const struct stat *st, tail_packed *p
 static void twin_error(tail_log *l, const char *path, const struct stat *st) {
     if (l->twin == st->st_ino) return;
     l->twin = st->st_ino;
+    fz_metric_add(FZ_M_FILES_ALIKE, 1);
     fz_log(FZ_LOG_ERROR, "file.same-beginning", FZ_KV("file", "%s", path), FZ_KV("log", "%s", l->path), FZ_KV("reason", "%s", "both begin with the same line, so that they cannot be told apart: the file is not read"), NULL);
 }
 
@@ -179,6 +180,7 @@ static void unreadable(tail_source *s, const char *path) {
     int e = errno;
     if (e == ENOENT) return;
     s->whole = false;
+    fz_metric_add(FZ_M_FILES_UNREADABLE, 1);
     if (fz_log_allowed(&s->complaints, 5, 60000, &suppressed)) fz_log(FZ_LOG_WARN, "file.unreadable", FZ_KV("path", "%s", path), FZ_KV("reason", "%s", strerror(e)), NULL);
 }
 
@@ -364,6 +366,7 @@ static void look_after(tail_log *l) {
         if (st.st_size < l->pos || !begins_as_ever(l)) {
             l->truncated = true;
             leave_file(l);
+            fz_metric_add(FZ_M_FILES_TRUNCATED, 1);
             fz_log(FZ_LOG_INFO, "file.truncated", FZ_KV("log", "%s", l->path), FZ_KV("position", "%" PRId64, l->pos), FZ_KV("reason", "%s", "what its file holds now is another log; the rest of this one is read from a copy, if there is one"), NULL);
         } else {
             bool moved = stat(l->path, &there) != 0 || there.st_ino != l->ino || there.st_dev != l->dev || tail_rotated_name(l->path);

@@ -102,11 +102,13 @@ static void wait_for_more(tail_log *l) {
     p->damaged = false;
     if (!quiet || p->told) return; /* somebody is packing it */
     p->told = true;
+    fz_metric_add(FZ_M_FILES_DAMAGED, 1);
     (void)!fz_detail(&e, "the log was read to byte %" PRId64 " of its text; the rest is read when the file changes", l->pos);
     fz_log_error(FZ_LOG_ERROR, "file.damaged", &e);
 }
 
 static void refuse(tail_log *l, const char *why) {
+    fz_metric_add(FZ_M_FILES_ALIKE, 1);
     fz_log(FZ_LOG_ERROR, "file.same-beginning", FZ_KV("log", "%s", l->path), FZ_KV("position", "%" PRId64, l->pos), FZ_KV("reason", "%s", why), NULL);
     file_text_close(&l->packed->text);
     l->packed->size = l->pos;
