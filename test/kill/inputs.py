@@ -208,7 +208,7 @@ class Episode:
         wrong = [e for s in self.all() if (e := s.join(180))]
         require(not wrong, f"{wrong}\n{j.text()[-4000:]}")
         left = [f"{s.source}: {len(s.pending)}" for s in self.all() if s.pending]
-        require(not left, f"not acknowledged in the end: {left}\n{j.text()[-4000:]}")
+        require(not left, f"not acknowledged in the end: {left}; {[s.broken for s in self.all() if s.pending]}; exit code {j.p.poll()}\n{j.text()[-4000:]}")
         d = subprocess.run([BIN, "drain", "--state", f"{self.t.dir}/state", "--format", "json"], capture_output=True, text=True, timeout=240)
         require(d.returncode == 0, f"drain ended with {d.returncode}: {d.stdout}{d.stderr}\n{j.text()[-4000:]}")
         require(all(x["left"] == 0 for x in json.loads(d.stdout)["deliveries"]), d.stdout)

@@ -50,6 +50,7 @@ class Sender:
         return f"#{i}#" + "p" * self.rng.randrange(200)
 
     def start(self, port):
+        self.broken = None
         self.quiet, self.dead, self.thread = False, False, threading.Thread(target=self.run, args=(port,))
         self.thread.start()
 
@@ -71,8 +72,8 @@ class Sender:
     def run(self, port):
         try:
             self.session(port)
-        except BROKEN:
-            pass  # it was killed
+        except BROKEN as e:  # it was killed
+            self.broken = f"{type(e).__name__} {e}"
         except Wrong as e:
             self.error = f"{self.source}: {e}"
 
