@@ -70,10 +70,14 @@ class Sender:
         return self.error
 
     def run(self, port):
+        """As clients do: a connection that breaks is made anew, while there is somebody to talk to."""
         try:
-            self.session(port)
-        except BROKEN as e:  # it was killed
-            self.broken = f"{type(e).__name__} {e}"
+            while not self.dead:
+                try:
+                    return self.session(port)
+                except BROKEN as e:
+                    self.broken = f"{type(e).__name__} {e}"
+                time.sleep(0.05)
         except Wrong as e:
             self.error = f"{self.source}: {e}"
 
