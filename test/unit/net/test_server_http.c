@@ -447,6 +447,41 @@ static void test_memory(void **state) {
     down(f);
 }
 
+/* While half messages hold the memory who sends small ones, also in pieces, is served as ever. */
+static void test_small_beside_large(void **state) {
+    (void)state;
+    enum { LIMIT = 2 << 20, HOARDERS = 30 };
+    fixture *f = up((net_listen_options){.max_buffered = LIMIT, .message_timeout_ms = 60000});
+    client good = client_open(f->l), slow[HOARDERS];
+    for (int i = 0; i < HOARDERS; i++) {
+        slow[i] = client_open(f->l);
+        client_send(&slow[i], "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n");
+        char part[300000] = {0};
+        send(slow[i].fd, part, sizeof part, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    WAIT_FOR(net_listener_stats(f->l).buffered > LIMIT);
+    int beside = 0;
+    for (int i = 0; i < 20; i++) {
+        bool full = net_listener_stats(f->l).buffered > LIMIT;
+        client_send(&good, "POST /big HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n");
+        char body[1000] = {0};
+        client_send_n(&good, body, 300);
+        usleep(1000);
+        client_send_n(&good, body, 700);
+        client_expect(&good, "HTTP/1.1 200");
+        client_expect(&good, "\r\n\r\n");
+        usleep(1000);
+        while (client_read(&good, 0) == 1) {}
+        client_forget(&good);
+        beside += full && net_listener_stats(f->l).buffered > LIMIT && net_listener_stats(f->l).refused == 0;
+    }
+    assert_true(beside > 0); /* nobody had been turned away for it */
+    for (int i = 0; i < HOARDERS; i++) client_close(&slow[i]);
+    client_close(&good);
+    WAIT_FOR(net_listener_stats(f->l).buffered == 0);
+    down(f);
+}
+
 /* A client that asks and never reads. */
 static void test_unread(void **state) {
     (void)state;
@@ -493,6 +528,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain), cmocka_unit_test(test_any_split), cmocka_unit_test(test_pipelining), cmocka_unit_test(test_later), cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_oversize), cmocka_unit_test(test_continue), cmocka_unit_test(test_turned_away), cmocka_unit_test(test_http10), cmocka_unit_test(test_slow), cmocka_unit_test(test_work_is_not_timed),
-        cmocka_unit_test(test_many), cmocka_unit_test(test_memory), cmocka_unit_test(test_unread), cmocka_unit_test(test_stop)};
+        cmocka_unit_test(test_many), cmocka_unit_test(test_memory), cmocka_unit_test(test_small_beside_large), cmocka_unit_test(test_unread), cmocka_unit_test(test_stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
