@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 
-#define QUEUE_LENGTH 8
+#define QUEUE_LENGTH 3
 #define PATIENCE_NS 2000000000ll /* how long a delivery may be full before its sink counts as behind */
 
 typedef enum { MSG_WRITE, MSG_CUT, MSG_ABORT, MSG_QUIT } msg_kind;

@@ -26,7 +26,8 @@ enum { PQ_CONV_UTF8 = 0, PQ_CONV_MAP = 1, PQ_CONV_MAP_KEY_VALUE = 2, PQ_CONV_LIS
 enum { PQ_LOGICAL_STRING = 1, PQ_LOGICAL_MAP = 2, PQ_LOGICAL_LIST = 3, PQ_LOGICAL_DECIMAL = 5, PQ_LOGICAL_DATE = 6, PQ_LOGICAL_TIME = 7, PQ_LOGICAL_TIMESTAMP = 8, PQ_LOGICAL_UUID = 14 };
 
 #define PQ_ZSTD_LEVEL 3      /* when the options say 0 */
-#define PQ_ZSTD_FAST 1       /* then also, where it is as good */
+#define PQ_ZSTD_FAST 1       /* then also, where it is as good ... */
+#define PQ_ZSTD_ENTROPY -3   /* ... and this, with its literals entropy-coded all the same: for columns in which next to nothing comes twice */
 #define PQ_TRIED 64          /* columns whose trials are remembered */
 #define PQ_GZIP_LEVEL 6
 #define PQ_BOUND_BYTES 64    /* bounds in column index and statistics are cut to it, as parquet-java's column index is */
@@ -55,12 +56,12 @@ typedef struct pq_shred { /* levels and value rows of one nested leaf */
     uint32_t *row; /* rows of vec that hold the values, in order */
     uint32_t n, n_rows, cap;
 } pq_shred;
-typedef struct pq_tried { uint64_t key; uint8_t pages; bool fast; } pq_tried; /* pages: how many to go until the next trial */
+typedef struct pq_tried { uint64_t key; uint8_t pages; int8_t level; } pq_tried; /* pages: how many to go until the next trial */
 struct pq_codec {
     void *zc, *zd; /* ZSTD_CCtx, ZSTD_DCtx */
     void *gz, *gd; /* libdeflate (de)compressor */
     int gz_level;
-    fz_buf body, comp, other; /* other: of a trial */
+    fz_buf body, comp, other; /* other: of a trial, the best so far */
     pq_tried tried[PQ_TRIED];
     pq_xlat *xlat;
     uint32_t xlat_cap, gen;
@@ -71,8 +72,8 @@ struct pq_codec {
 };
 /* out points to p itself (uncompressed) or into c->comp. level 0: the codec's default. */
 fz_status pq_compress(pq_codec *c, pq_compression how, int level, const void *p, size_t n, fz_sv *out, fz_error *err) FZ_MUST_USE;
-/* The same for data pages, level 0 of zstd: of a column's first page and each 32nd after it two levels are tried, and the faster one stays where it is as good: random identifiers and the like (163 MB/s at
- * level 3, 387 MB/s at level 1, and smaller) are what takes most of the time. key: of the column, in whatever file. */
+/* The same for data pages, level 0 of zstd: of a column's first page and each 32nd after it three levels are tried, and a faster one stays where it is as good: random identifiers and the like (163 MB/s at
+ * level 3, 390 MB/s at level 1, 530 MB/s at -3, and smaller) are what takes most of the time. key: of the column, in whatever file. */
 fz_status pq_compress_page(pq_codec *c, const pq_options *o, uint64_t key, const void *p, size_t n, fz_sv *out, fz_error *err) FZ_MUST_USE;
 fz_status pq_decompress(pq_codec *c, int codec, const void *p, size_t n, void *out, size_t out_n, fz_error *err) FZ_MUST_USE;
 

@@ -55,7 +55,12 @@ static fz_status compress_zstd(pq_codec *c, int level, const void *p, size_t n, 
     if (!c->zc) c->zc = ZSTD_createCCtx();
     if (!c->zc) return broken(err, "zstd");
     fz_buf_reserve(&c->comp, ZSTD_compressBound(n));
-    size_t r = ZSTD_compressCCtx(c->zc, c->comp.data, c->comp.cap, p, n, level);
+    size_t r;
+    if (level == PQ_ZSTD_ENTROPY) {
+        r = ZSTD_CCtx_setParameter(c->zc, ZSTD_c_compressionLevel, level);
+        if (!ZSTD_isError(r)) r = ZSTD_CCtx_setParameter(c->zc, ZSTD_c_experimentalParam5, 1); /* ZSTD_c_literalCompressionMode = ZSTD_ps_enable */
+        if (!ZSTD_isError(r)) r = ZSTD_compress2(c->zc, c->comp.data, c->comp.cap, p, n);
+    } else r = ZSTD_compressCCtx(c->zc, c->comp.data, c->comp.cap, p, n, level);
     if (ZSTD_isError(r)) return broken(err, "zstd");
     c->comp.len = r;
     return FZ_OK;
@@ -91,23 +96,32 @@ fz_status pq_compress(pq_codec *c, pq_compression how, int level, const void *p,
 
 enum { LEAST_TRIAL = 16 << 10, PAGES_A_TRIAL = 32 };
 
+/* A level, tried after slower ones: it stays when it is larger by less than 1 / tolerance. */
+static fz_status try_level(pq_codec *c, pq_tried *t, int level, size_t tolerance, const void *p, size_t n, fz_error *err) {
+    c->comp.len = 0;
+    FZ_TRY(compress_zstd(c, level, p, n, err));
+    if (c->other.len && c->comp.len > c->other.len + c->other.len / tolerance) return FZ_OK;
+    fz_buf best = c->comp;
+    c->comp = c->other;
+    c->other = best;
+    t->level = (int8_t)level;
+    return FZ_OK;
+}
+
 fz_status pq_compress_page(pq_codec *c, const pq_options *o, uint64_t key, const void *p, size_t n, fz_sv *out, fz_error *err) {
     if (o->compression != PQ_ZSTD || o->compression_level || n < LEAST_TRIAL) return pq_compress(c, o->compression, o->compression_level, p, n, out, err);
     pq_tried *t = &c->tried[key % PQ_TRIED];
     if (t->key != key) *t = (pq_tried){.key = key};
     if (t->pages) {
         t->pages--;
-        return pq_compress(c, PQ_ZSTD, t->fast ? PQ_ZSTD_FAST : PQ_ZSTD_LEVEL, p, n, out, err);
+        return pq_compress(c, PQ_ZSTD, t->level, p, n, out, err);
     }
-    FZ_TRY(compress_zstd(c, PQ_ZSTD_FAST, p, n, err));
-    fz_buf fast = c->comp;
-    c->comp = c->other;
-    c->other = fast;
-    FZ_TRY(compress_zstd(c, PQ_ZSTD_LEVEL, p, n, err));
-    t->fast = fast.len <= c->comp.len + c->comp.len / 256;
+    c->other.len = 0;
+    FZ_TRY(try_level(c, t, PQ_ZSTD_LEVEL, 256, p, n, err));
+    FZ_TRY(try_level(c, t, PQ_ZSTD_FAST, 256, p, n, err));
+    if (c->other.len > n / 3) FZ_TRY(try_level(c, t, PQ_ZSTD_ENTROPY, 100, p, n, err));
     t->pages = PAGES_A_TRIAL - 1;
-    const fz_buf *b = t->fast ? &c->other : &c->comp;
-    *out = (fz_sv){(const char *)b->data, b->len};
+    *out = (fz_sv){(const char *)c->other.data, c->other.len};
     return FZ_OK;
 }
 

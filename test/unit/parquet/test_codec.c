@@ -50,9 +50,12 @@ static void a_column_gets_the_better_level(void **state) {
     fill(ids, true, 1);
     fill(texts, false, 2);
     size_t id1 = packed_at(c, 1, ids), id3 = packed_at(c, 3, ids), text1 = packed_at(c, 1, texts), text3 = packed_at(c, 3, texts);
+    size_t id = 0;
     assert_true(id1 <= id3 && text1 > text3 + text3 / 256); /* or the test is of no use */
     for (int i = 0; i < 70; i++) { /* over two further trials */
-        assert_int_equal(page(c, 0, 1, ids), id1);
+        size_t n = page(c, 0, 1, ids);
+        assert_true(n <= id1 + id1 / 100 && (!id || n == id));
+        id = n;
         assert_int_equal(page(c, 0, 2, texts), text3);
         assert_int_equal(page(c, 3, 1, ids), id3); /* as it was asked for */
     }
@@ -60,7 +63,7 @@ static void a_column_gets_the_better_level(void **state) {
     size_t last = 0;
     for (int i = 0; i < 70; i++) last = page(c, 0, 1, texts);
     assert_int_equal(last, text3);
-    assert_int_equal(page(c, 0, 2 + PQ_TRIED, ids), id1);
+    assert_int_equal(page(c, 0, 2 + PQ_TRIED, ids), id);
     pq_codec_free(c);
     fz_free(ids);
     fz_free(texts);
