@@ -93,6 +93,12 @@ clean:
 
 -include $(wildcard $(B)/*/*.d $(B)/unit/*/*.d)
 
+# Speed and memory: of the listening inputs; ./run bench has the one with a broker too.
+.PHONY: bench
+BENCH_DIR ?= $(B)/bench-inputs
+bench: $(B)/frazil $(B)/bench/load $(B)/bench/floor_inputs
+	@FRAZIL_BUILD=$(B) python3 bench/bench_inputs.py --dir $(abspath $(BENCH_DIR)) $(BENCH_ARGS)
+
 # Reference pages come from the tables in the program; test/e2e compares them.
 .PHONY: docs
 TOPICS := settings connectors formats catalogs tables functions metrics doctor
