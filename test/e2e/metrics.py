@@ -4,6 +4,7 @@
 bounded    a job that ends: its counts, and the balance of its delivery, in the file
 complete   connectors of all kinds: what the table names is exported and nothing else, with help, type and labels as in the table; the series are the same from the first scrape to the last
 balance    load through forward and http into an Iceberg table and an archive, with rejected and filtered rows, scraped all the time, over a commit that cannot land and kill -9
+diverted   a table that is given up on after retry.duration: the balance holds, error objects count once
 cloudwatch names, units, dimension and zeros of what goes to CloudWatch
 endpoint   who may listen where, and what is answered
 
@@ -424,6 +425,36 @@ def balance():
     require(job.stop() == 0, job.text()[-1500:])
 
 
+def diverted():
+    """A table that takes nothing within retry.duration: what it is not given in time counts as diverted, in balance all the while, and no row counts twice."""
+    sql = BALANCE.format(dir=DIR, catalog=catalog("diverted")).replace("INSERT INTO c.d.t SELECT", f"INSERT INTO c.d.t /*+ OPTIONS('error.path'='file://{DIR}/errors/','retry.duration'='1 s') */ SELECT")
+    job = Job("diverted", sql).start()
+    w = Watch(job)
+    web, fwd = job.source("h"), Forward(job.source("f"))
+    loads = [Load(fwd.send), Load(lambda e: post(web, e))]
+    until(job, lambda: w.look()[1]["c.d.t"]["delivered"] > 500, "rows are delivered")
+    db = sqlite3.connect(f"{DIR}/diverted.db", isolation_level=None, timeout=30)
+    db.execute("BEGIN EXCLUSIVE")
+    until(job, lambda: w.look()[1]["c.d.t"]["diverted"] > 500, "rows are diverted")
+    archive = w.last[PREFIX + "arch"]["delivered"]
+    until(job, lambda: w.look()[1][PREFIX + "arch"]["delivered"] > archive, "the archive goes on")
+    for x in loads:
+        x.over.set()
+    for x in loads:
+        x.join()
+    db.execute("ROLLBACK")
+    db.close()
+    sent = sum(x.sent for x in loads)
+    per = w.settled(sent)["c.d.t"]
+    require(per["in"] == sent and per["filtered"] + per["rejected"] + per["delivered"] + per["diverted"] == sent and per["filtered"] == sent // 10, f"{sent} were sent: {per}")
+    require(rows("diverted") == per["delivered"], f"the table has {rows('diverted')} rows: {per}")
+    v = until(job, lambda: (v := w.look()[0])[AGE] == 0 and v, "nothing is old")
+    one = lambda n: v[f"firehose_delivery_to_iceberg_{n}", (("delivery", "c.d.t"),)]
+    require(one("failed_row_count") == per["rejected"] + per["diverted"] and one("successful_row_count") == per["delivered"] and one("data_freshness") == 0, per)
+    require(one("incoming_row_count") == one("failed_row_count") + one("successful_row_count"), f"{one('incoming_row_count')} rows came in: {per}")
+    require(job.stop() == 0, job.text()[-1500:])
+
+
 class Aws:
     """An imitation of CloudWatch: keeps what PutMetricData brings; PutLogEvents is answered."""
 
@@ -571,7 +602,7 @@ def endpoint():
     require(job.stop() == 0, job.text()[-1500:])
 
 
-PARTS = (bounded, complete, balance, cloudwatch, endpoint)
+PARTS = (bounded, complete, balance, diverted, cloudwatch, endpoint)
 try:
     for part in [p for p in PARTS if not sys.argv[1:] or p.__name__ in sys.argv[1:]]:
         began = time.monotonic()
