@@ -1,6 +1,8 @@
 /* Random walks over the commit protocol, with the real code: job_commit, job_lineage_read, Iceberg metadata and manifests, a real catalog (SQLite; files in
  * memory). One table, two splits, two writers that may be zombies of each other; crashes, lost answers, conflicts, foreign appends and compactions, expiry of
  * any snapshots, rollbacks. At every step no offset is visible twice; after quiescence each offset is visible once, or the writer refused with a reason.
+ * Writers also give ranges up (the real record of job/diverts.c in files; error objects are imagined), name them in the table, and somebody replays them. In half of the walks the
+ * source is a spool: one writer, and what it has committed or given up is gone from the source.
  *
  * usage: protocol_walk [WALKS [SEED]]; prints its seed; a failing walk prints its own, which repeats it: protocol_walk 1 SEED
  * FRAZIL_WALK_BLIND=1 makes writers trust whatever the table says last instead of what they remember: the walk must then fail (run.sh checks that it does). */
@@ -15,8 +17,9 @@
 #include <unistd.h>
 
 #define SPLITS 2
-typedef struct writer { bool alive, has_pend; bool known[SPLITS]; int64_t exp[SPLITS], pos[SPLITS], from[SPLITS], to[SPLITS]; bool in[SPLITS]; char commit_id[96]; sink_files files; } writer;
-typedef struct walk { uint64_t rng; int64_t end[SPLITS]; writer w[2]; job j; job_sink s; job_spec spec; conf *settings; cat_catalog *cat; char *db; uint64_t names; bool interfere, blind; } walk;
+typedef struct writer { bool alive, has_pend; bool known[SPLITS]; int64_t exp[SPLITS], pos[SPLITS], from[SPLITS], to[SPLITS]; bool in[SPLITS]; char commit_id[96]; sink_files files;
+                        int64_t base[SPLITS]; bool given[SPLITS], naming; job_diverts *diverts; job_pending pending; fz_arena *arena; } writer;
+typedef struct walk { bool spool, refused; int64_t low[SPLITS]; const char *dir; uint64_t seed; uint64_t rng; int64_t end[SPLITS]; writer w[2]; job j; job_sink s; job_spec spec; conf *settings; cat_catalog *cat; char *db; uint64_t names; bool interfere, blind; } walk;
 
 static const char *const topics[] = {"t"};
 static job_split_key key_of(int k) { return (job_split_key){"kafka:walk", topics[0], k}; }
@@ -225,6 +228,133 @@ static void forget(writer *x) {
     if (x->has_pend) sink_files_free(&x->files);
     x->has_pend = false;
 }
+/* ---- what is given up ---- */
+static bool readable(void *cx, const job_split_key *key, int64_t at) { return ((walk *)cx)->low[key->partition] <= at; }
+static fz_status count_part(void *cx, const job_given *g, const job_split_key *key, int64_t from, int64_t to, uint64_t *records, uint64_t *rows, fz_error *err) {
+    (void)cx, (void)g, (void)key, (void)err;
+    *records = *rows = (uint64_t)(to - from);
+    return FZ_OK;
+}
+static void landed(void *cx, const job_given *g) { (void)cx, (void)g; }
+
+static void resolve(walk *w, writer *x, const job_lineage *l) {
+    fz_error err;
+    const job_resolve with = {w, readable, count_part, landed};
+    fz_arena_free(x->arena);
+    x->arena = fz_arena_new();
+    must(job_diverts_resolve(x->diverts, l, &with, x->arena, &x->pending, &err), &err, "resolve");
+    x->naming = x->pending.n_ranges > 0;
+    for (int k = 0; k < SPLITS; k++) {
+        job_split_key key = key_of(k);
+        x->given[k] = false;
+        for (uint32_t i = 0; i < x->pending.n_ranges; i++)
+            if (job_split_key_cmp(&x->pending.ranges[i].key, &key) == 0) x->pos[k] = x->pending.ranges[i].to, x->given[k] = true;
+        x->base[k] = x->pos[k];
+        if (x->pos[k] < w->low[k]) w->refused = true, x->alive = false;
+    }
+}
+
+static void open_state(walk *w, writer *x, const ice_metadata *m) {
+    fz_error err;
+    char *dir = fz_asprintf("%s/%" PRIu64 "-%d", w->dir, w->seed, (int)(x - w->w));
+    job_diverts_free(x->diverts);
+    x->diverts = NULL;
+    must(job_diverts_open(dir, w->spec.name, w->s.text, m->uuid, &x->diverts, &err), &err, "state");
+    fz_free(dir);
+}
+
+/* A pass: everything or something from where the writer stands. */
+static void give_up(walk *w, writer *x) {
+    fz_error err;
+    forget(x);
+    for (int k = 0; k < SPLITS; k++) x->pos[k] = x->base[k];
+    job_given *g = FZ_NEW(job_given);
+    g->arena = fz_arena_new();
+    g->v = FZ_ANEWN(g->arena, job_given_split, SPLITS);
+    g->object = fz_arena_printf(g->arena, "mem://errors/%" PRIu64, ++w->names);
+    int64_t to[SPLITS];
+    for (int k = 0; k < SPLITS; k++) {
+        to[k] = x->base[k] + rnd(w, 6);
+        if (to[k] > w->end[k]) to[k] = w->end[k];
+        if (to[k] <= x->base[k]) continue;
+        uint64_t n = (uint64_t)(to[k] - x->base[k]);
+        g->v[g->n++] = (job_given_split){.range = {.key = key_of(k), .from = x->base[k], .to = to[k], .read = n, .paths = 1, .diverted = n}, .after = {.key = key_of(k), .next = to[k]}, .known = x->known[k] || x->given[k]};
+        g->rows = g->records += n;
+    }
+    if (!g->n) {
+        job_given_free(g);
+        return;
+    }
+    must(job_diverts_add(x->diverts, g, &err), &err, "give up");
+    for (uint32_t i = 0; i < g->n; i++) x->base[g->v[i].range.key.partition] = g->v[i].range.to, x->given[g->v[i].range.key.partition] = true;
+    for (int k = 0; k < SPLITS; k++) x->pos[k] = x->base[k];
+    x->naming = true;
+}
+
+static void trim(walk *w, const writer *x) {
+    for (int k = 0; k < SPLITS && w->spool && x->alive; k++)
+        if ((x->known[k] && x->exp[k] > w->low[k]) || (x->given[k] && x->base[k] > w->low[k])) w->low[k] = x->given[k] ? x->base[k] : x->exp[k];
+}
+
+static job_commit_outcome commit_with_faults(walk *w, const job_prepared *p, fz_error *err) {
+    fz_error own;
+    w->interfere = chance(w, 20);
+    if (chance(w, 30)) must(fz_fault_arm("commit.accepted:1:unknown", &own), &own, "arm");
+    job_commit_outcome out = job_commit(&w->j, p, err);
+    must(fz_fault_arm(NULL, &own), &own, "disarm");
+    w->interfere = false;
+    return out;
+}
+
+static void start(walk *w, writer *x);
+static void name_given(walk *w, writer *x) {
+    fz_error err;
+    start(w, x);
+    if (!x->alive || !x->naming) return;
+    const job_pending *g = &x->pending;
+    job_prepared p = {.sink = &w->s, .n_ranges = g->n_ranges, .ranges = g->ranges, .after = g->after, .known = g->known, .remembered = g->remembered, .n_objects = g->n_objects, .objects = g->objects};
+    snprintf(p.commit_id, sizeof p.commit_id, "walk/given/%" PRIu64, ++w->names);
+    job_commit_outcome out = commit_with_faults(w, &p, &err);
+    if (out != COMMIT_DONE && out != COMMIT_BY_OTHER) return; /* the next step begins with what the table says */
+    for (uint32_t i = 0; i < g->n_ranges; i++) {
+        int k = g->ranges[i].key.partition;
+        x->known[k] = true;
+        x->exp[k] = x->base[k] = x->pos[k] = g->ranges[i].to;
+        x->given[k] = false;
+    }
+    x->naming = false;
+}
+
+/* Somebody replays some of the objects that the table names, or all. */
+static bool replay(walk *w, bool all) {
+    fz_error err;
+    cat_table *t = load(w);
+    fz_arena *a = fz_arena_new();
+    job_lineage l;
+    must(job_lineage_read(a, t->metadata, w->spec.name, NULL, &cat_io, &l, &err), &err, "lineage");
+    uint32_t n = l.found ? l.marks.n_diverted : 0, cap = 0;
+    job_replayed *done = FZ_ANEWN(a, job_replayed, n + 1);
+    sink_files files = {.arena = fz_arena_new()};
+    job_prepared p = {.sink = &w->s, .files = &files, .n_shards = 1, .replayed = done};
+    for (uint32_t i = 0; i < n; i++) {
+        const job_diverted *o = &l.marks.diverted[i];
+        if (!all && chance(w, 50)) continue;
+        done[p.n_replayed++] = (job_replayed){.object = o->object, .added = o->rows};
+        for (uint32_t k = 0; k < o->n_parts; k++) {
+            FZ_GROW(files.v, files.n, cap);
+            files.v[files.n++] = a_file(w, files.arena, o->parts[k].key.partition, o->parts[k].from, o->parts[k].to);
+        }
+    }
+    p.n_files = files.n;
+    snprintf(p.commit_id, sizeof p.commit_id, "walk/replay/%" PRIu64, ++w->names);
+    bool any = p.n_replayed > 0;
+    if (any) (void)commit_with_faults(w, &p, &err); /* whatever comes of it: the next one asks the table */
+    sink_files_free(&files);
+    fz_arena_free(a);
+    cat_table_free(t);
+    return any;
+}
+
 static void start(walk *w, writer *x) {
     fz_error err;
     cat_table *t = load(w);
@@ -240,6 +370,8 @@ static void start(walk *w, writer *x) {
         x->exp[k] = p ? p->next : 0;
         x->pos[k] = x->exp[k];
     }
+    if (!x->diverts || chance(w, 30)) open_state(w, x, t->metadata);
+    if (x->alive) resolve(w, x, &l);
     fz_arena_free(a);
     cat_table_free(t);
 }
@@ -282,19 +414,14 @@ static void attempt(walk *w, writer *x) {
         known[n] = x->known[k];
         remembered[n] = x->exp[k];
     }
-    w->interfere = chance(w, 20);
-    if (chance(w, 30)) must(fz_fault_arm("commit.accepted:1:unknown", &err), &err, "arm");
-    job_commit_outcome out = job_commit(&w->j, &p, &err);
-    fz_error ignored;
-    must(fz_fault_arm(NULL, &ignored), &ignored, "disarm");
-    w->interfere = false;
+    job_commit_outcome out = commit_with_faults(w, &p, &err);
     if (out == COMMIT_FAILED && err.cls == FZ_UNKNOWN) return; /* the answer was lost: the same files are tried again later, or the writer dies */
     if (out == COMMIT_FAILED && strcmp(err.code, "positions.unproven") == 0) {
         forget(x);
         x->alive = false;
     } else if (out == COMMIT_DONE || out == COMMIT_BY_OTHER) {
         for (int k = 0; k < SPLITS; k++)
-            if (x->in[k]) x->known[k] = true, x->exp[k] = x->to[k];
+            if (x->in[k]) x->known[k] = true, x->exp[k] = x->base[k] = x->to[k], x->given[k] = false;
         forget(x);
     } else start(w, x);
 }
@@ -328,7 +455,7 @@ static void make_table(walk *w, const char *dir, uint64_t seed) {
 }
 
 static const char *run(uint64_t seed, const char *dir) {
-    walk w = {.rng = seed * 2 + 1, .blind = getenv("FRAZIL_WALK_BLIND") != NULL};
+    walk w = {.rng = seed * 2 + 1, .blind = getenv("FRAZIL_WALK_BLIND") != NULL, .dir = dir, .seed = seed, .spool = seed % 2};
     current = &w;
     w.settings = conf_new();
     w.spec = (job_spec){.name = "walk", .settings = w.settings};
@@ -337,15 +464,22 @@ static const char *run(uint64_t seed, const char *dir) {
     make_table(&w, dir, seed);
     const char *verdict = NULL;
     for (int step = 0; step < 80 && !verdict; step++) {
-        writer *x = &w.w[rnd(&w, 2)];
-        switch (rnd(&w, 13)) {
+        writer *x = &w.w[w.spool ? 0 : rnd(&w, 2)];
+        if (w.refused) break;
+        switch (rnd(&w, 16)) {
         case 0: case 1: w.end[rnd(&w, SPLITS)] += rnd(&w, 4); break;
-        case 2: case 3: case 4: if (x->alive && !x->has_pend) read_some(&w, x, false); break;
-        case 5: case 6: case 7: if (x->alive && x->has_pend) attempt(&w, x); break;
+        case 2: case 3: case 4: if (x->alive && !x->has_pend && !x->naming) read_some(&w, x, false); break;
+        case 5: case 6: case 7:
+            if (x->alive && x->naming) name_given(&w, x);
+            else if (x->alive && x->has_pend) attempt(&w, x);
+            trim(&w, x);
+            break;
         case 8: x->alive = false; forget(x); break;
         case 9: if (!x->alive) start(&w, x); break;
         case 10: if (chance(&w, 25)) foreign_compact(&w); else foreign_append(&w); break;
         case 11: expire(&w); break;
+        case 12: if (x->alive && !chance(&w, 40)) give_up(&w, x), trim(&w, x); break;
+        case 13: (void)replay(&w, false); break;
         default: if (chance(&w, 15)) rollback(&w);
         }
         if (!check(&w, false)) verdict = "doubled";
@@ -354,15 +488,20 @@ static const char *run(uint64_t seed, const char *dir) {
     forget(&w.w[1]);
     if (!verdict) start(&w, x);
     for (int i = 0; i < 200 && !verdict; i++) {
-        if (!x->alive) start(&w, x);
-        if (!x->alive) verdict = "refused";
+        if (!x->alive && !w.refused) start(&w, x);
+        if (!x->alive || w.refused) verdict = "refused";
+        else if (x->naming) name_given(&w, x);
         else if (!x->has_pend) {
             read_some(&w, x, true);
-            if (!x->has_pend) break;
+            if (!x->has_pend && !replay(&w, true)) break;
         } else attempt(&w, x);
     }
     if (!verdict) verdict = !check(&w, false) ? "doubled" : check(&w, true) ? "ok" : "lost";
     forget(x);
+    for (int i = 0; i < 2; i++) {
+        job_diverts_free(w.w[i].diverts);
+        fz_arena_free(w.w[i].arena);
+    }
     cat_table_free(w.s.table);
     cat_close(w.cat);
     fz_free(w.db);

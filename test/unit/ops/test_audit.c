@@ -492,6 +492,62 @@ static void test_objects(void **state) {
     assert_non_null(strstr(s, "has 106 bytes"));
 }
 
+/* A commit of split 0 from `from` to `to` that gives up all of it, into one object unless `object` is NULL. */
+static void give_up(int64_t from, int64_t to, const char *object, const job_diverted *open, uint32_t n_open) {
+    uint64_t n = (uint64_t)(to - from);
+    job_range r = {.key = key_of(0), .from = from, .to = to, .read = n, .diverted = n, .paths = 1};
+    job_position p = {.key = key_of(0), .next = to};
+    job_part part = {key_of(0), from, to};
+    job_diverted *d = FZ_ANEWN(arena, job_diverted, n_open + 1);
+    for (uint32_t i = 0; i < n_open; i++) d[i] = open[i];
+    d[n_open] = (job_diverted){object, n, n, 1, 1, &part};
+    commit_marks(NULL, 0, (job_marks){.pipeline = "p", .n_positions = 1, .positions = &p, .n_ranges = 1, .ranges = &r, .n_diverted = n_open + (object != NULL), .diverted = d}, NULL);
+}
+static void replay(int64_t next, const char *object, uint64_t added, int64_t rows, const job_diverted *open, uint32_t n_open) {
+    job_position p = {.key = key_of(0), .next = next};
+    job_replayed r = {object, added, 0, 0, 0};
+    ice_data_file f = file_of(rows, "2026-09-16");
+    commit_marks(&f, 1, (job_marks){.pipeline = "p", .n_positions = 1, .positions = &p, .n_replayed = 1, .replayed = &r, .n_diverted = n_open, .diverted = (job_diverted *)(uintptr_t)open}, NULL);
+}
+static void test_diverted(void **state) {
+    (void)state;
+    give_up(0, 10, "o1", NULL, 0);
+    PASSES();
+    assert_non_null(strstr(audit(OPS_TEXT, false), "note audit.open: pipeline 'p': 10 rows lie in 1 error objects"));
+    replay(10, "o1", 10, 10, NULL, 0);
+    const char *s = audit(OPS_TEXT, false);
+    if (verdict.failures || verdict.warnings) fail_msg("%s", s);
+    assert_non_null(strstr(s, "[0, 10)  read 10  added 0  filtered 0  rejected 0  unparseable 0  diverted 10"));
+    assert_non_null(strstr(s, "replayed: 1 error objects, 10 rows added"));
+    replay(10, "o1", 10, 10, NULL, 0); /* a second time */
+    FAILS_WITH("audit.replayed");
+}
+static void test_diverted_without_object(void **state) {
+    (void)state;
+    give_up(0, 10, NULL, NULL, 0);
+    FAILS_WITH("audit.diverted");
+}
+static void test_diverted_forgotten(void **state) {
+    (void)state;
+    give_up(0, 10, "o1", NULL, 0);
+    one_split((job_range){.from = 10, .to = 20, .read = 10, .added = 10, .paths = 1}, 20, 10, false);
+    FAILS_WITH("audit.diverted");
+}
+static void test_replayed_and_open(void **state) {
+    (void)state;
+    job_part part = {key_of(0), 0, 10};
+    job_diverted o = {"o1", 10, 10, 1, 1, &part};
+    give_up(0, 10, "o1", NULL, 0);
+    replay(10, "o1", 10, 10, &o, 1);
+    FAILS_WITH("audit.replayed");
+}
+static void test_replayed_rows(void **state) {
+    (void)state;
+    give_up(0, 10, "o1", NULL, 0);
+    replay(10, "o1", 10, 9, NULL, 0);
+    FAILS_WITH("audit.added");
+}
+
 static void test_inspect(void **state) {
     (void)state;
     good_commit(0, 10);
@@ -540,6 +596,7 @@ int main(void) {
         T(test_good_table), T(test_ranges), T(test_overlap), T(test_counts), T(test_two_paths), T(test_added), T(test_too_many_read), T(test_position_differs), T(test_new_chain),
         T(test_position_left_out), T(test_gone), T(test_empty_commits), T(test_file_twice), T(test_commit_twice), T(test_bounds), T(test_mirror), T(test_entry_taken_out),
         T(test_entry_taken_out_of_the_list_too), T(test_manifest_left_out), T(test_partition_summary), T(test_manifest_gone), T(test_expired), T(test_compaction), T(test_compaction_loses_rows), T(test_foreign_append), T(test_objects), T(test_inspect),
+        T(test_diverted), T(test_diverted_without_object), T(test_diverted_forgotten), T(test_replayed_and_open), T(test_replayed_rows),
     };
     return cmocka_run_group_tests_name("audit", tests, NULL, NULL);
 }
