@@ -98,7 +98,7 @@ static uint64_t left_of(const job *j, const job_sink *s, uint64_t buffered) {
         for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) {
             const job_split_state *st = &s->splits[k][i];
             const src_split *sp = src_get_split(j->sources[k]->source, i);
-            int64_t at = st->known ? st->remembered : sp->start;
+            int64_t at = st->base_diverted ? st->base : st->known ? st->remembered : sp->start;
             if (sp->stop != INT64_MAX && at >= 0 && at < sp->stop) left += (uint64_t)(sp->stop - at) * s->paths_of[k];
         }
     return left + (s->replayable ? 0 : buffered);
