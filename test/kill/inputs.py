@@ -26,6 +26,8 @@ POINTS = {"spool.write": range(1, 60), "spool.segment": range(1, 30), "spool.fsy
           "commit.checked": range(1, 8), "commit.manifest": range(1, 8), "commit.manifest-list": range(1, 8), "commit.metadata": range(1, 8), "commit.swap": range(1, 8), "commit.accepted": range(1, 8),
           "commit.answered": range(1, 8), "delivery.begin": range(1, 6), "delivery.intent": range(1, 6), "delivery.object": range(1, 6), "delivery.done": range(1, 6), "delivery.clean": range(1, 6),
           "delivery.positions": range(1, 6), "report.before": range(1, 6), "checkpoint.done": range(1, 6), "dead-letter.write": range(1, 6)}
+# Points of a start that finds a torn or damaged spool.
+START = ["spool.leapt", "spool.leapt", "spool.kept", "spool.kept", "spool.segment", "spool.write"]
 TROUBLE = ["spool.write:{n}:enospc", "spool.write:{n}:eio", "spool.fsync:{n}:eio", "spool.durable:{n}:eio", "spool.segment:{n}:eio", "spool.trim:{k}:eio", "commit.accepted:{k}:unknown", "commit.swap:{k}:conflict",
            "commit.load:{k}:retry", "commit.manifest:{k}:eio", "file.fsync:{n}:eio", "file.write:{n}:enospc", "delivery.begin:{k}:retry", "delivery.intent:{k}:unknown", "delivery.object:{k}:unknown",
            "delivery.done:{k}:retry", "delivery.positions:{k}:eio"]
@@ -179,11 +181,29 @@ class Episode:
         self.settle(j)
         require(code == -signal.SIGKILL, f"frazil ended by itself with {code} (fault {fault})\n{j.text()[-4000:]}")
         note = f"{fault or where}{'' if hit else ' (by time)'}"
-        if self.kind == "damage" and self.rng.random() < 0.6:
-            note += "; " + self.damage()
-        elif self.rng.random() < 0.2:
-            note += "; " + spools.torn(self.spool(), self.rng)
+        harm = self.damage if self.kind == "damage" and self.rng.random() < 0.6 else self.torn if self.rng.random() < 0.2 else None
+        if harm:
+            note += "; " + harm()
+            if self.rng.random() < 0.4:
+                note += self.start_and_die(self.rng.choice(START))
         return note, hit
+
+    def start_and_die(self, where):
+        """A start that is killed while it sees to a spool, or soon after when it does not come there."""
+        j = Run(self, f"{where}:{self.rng.randrange(1, 3)}:kill")
+        try:
+            j.p.wait(1)
+        except subprocess.TimeoutExpired:
+            j.p.kill()
+            j.p.wait()
+            where = "time"
+        code = j.over()
+        require(code == -signal.SIGKILL, f"frazil ended by itself with {code} at its start\n{j.text()[-4000:]}")
+        self.hits[where] += 1
+        return f"; the next start killed at {where}"
+
+    def torn(self):
+        return spools.torn(self.spool(), self.rng)
 
     # ---- damage ----
 
@@ -404,7 +424,7 @@ def main():
     finally:
         if aws:
             moto("down", f"{a.dir}/moto")
-    for name in [*POINTS, "time"]:
+    for name in [*POINTS, "spool.leapt", "spool.kept", "time"]:
         print(f"  {hits[name]:4d} {name}")
     total = sum(hits.values())
     print(f"inputs.py: {total} kills in {time.monotonic() - began:.0f} s, {total - hits['time']} of them at points")
