@@ -110,7 +110,13 @@ static fz_status options_of(const job *j, const job_sink *s, const fz_pair **o, 
 static fz_status open_store(const job *j, const fz_pair *o, size_t n, fio **out, fz_error *err) {
     bool own = false;
     for (size_t i = 0; i < n; i++) own |= !fz_option_find(options, o[i].key);
-    return own ? fio_new(o, n, out, err) : job_settings_store(j->spec->settings, out, err);
+    if (!own) return job_settings_store(j->spec->settings, out, err);
+    fz_pair *v = fz_calloc(n + 1, sizeof *v);
+    memcpy(v, o, n * sizeof *v);
+    if (!fz_pair_get(o, n, "s3.retry.num-retries")) v[n++] = (fz_pair){.key = "s3.retry.num-retries", .value = "1"}; /* a store in trouble must not hold up the others' commits; what fails is tried again */
+    fz_status rc = fio_new(v, n, out, err);
+    fz_free(v);
+    return rc;
 }
 
 fz_status job_divert_open(job *j, job_sink *s, fz_error *err) {
@@ -352,7 +358,11 @@ void job_divert_begin(job *j, job_sink *s) {
     }
     for (uint32_t k = 0; b.rc == FZ_OK && k < j->n_sources; k++)
         if (s->splits[k]) b.rc = job_source_seek(j, j->sources[k], &err);
-    if (b.rc != FZ_OK) give_up_pass(j, s, &err);
+    if (b.rc != FZ_OK) {
+        give_up_pass(j, s, &err);
+        for (uint32_t k = 0; k < j->n_sources; k++) /* the others read on */
+            if (s->splits[k] && job_source_seek(j, j->sources[k], &err) != FZ_OK) job_fail(j, &err);
+    }
     job_unpark(j);
     fz_free(b.high);
 }

@@ -412,7 +412,7 @@ static void note_committed(job *j, const job_prepared *p, bool by_other) {
         st->remembered = st->base = p->ranges[r].to;
         st->base_diverted = false;
     }
-    s->rewinds = s->waits = 0;
+    s->rewinds = s->waits = s->given_waits = 0;
     s->committed = true;
     count_committed(s, p, by_other);
     s->failing_since_ns = 0;

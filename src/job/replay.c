@@ -372,24 +372,34 @@ static fz_status open_scans(job *j, job_scan_reader **readers, fz_error *err) {
     return FZ_OK;
 }
 
+static fz_status replay_sink(job_replay *r, job *j, job_sink *s, job_scan_reader **readers, ex_state **states, fz_error *err) {
+    s->splits = FZ_ANEWN(j->arena, job_split_state *, j->n_sources + 1);
+    s->n_splits = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
+    s->paths_of = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
+    if (!s->insert->connector) return replay_table(r, j, s, readers, states, err);
+    FZ_TRY(job_delivery_open(j, s, s->insert, err));
+    return dlv_replay(s->delivery, r->prefix, tell_delivery, &(delivery_cx){r, s}, err);
+}
+
 static fz_status run_all(job_replay *r, job *j, job_scan_reader **readers, ex_state **states, fz_error *err) {
     FZ_TRY(open_scans(j, readers, err));
     for (uint32_t i = 0; i < j->n_paths; i++)
         if (j->paths[i].program) states[i] = ex_state_new(j->paths[i].program);
     j->writers = fz_calloc(j->n_writers, sizeof(job_writer *));
     for (uint32_t i = 0; i < j->n_writers; i++) j->writers[i] = job_writer_start(j, i, j->writer_budget / j->n_writers);
-    for (uint32_t i = 0; i < j->n_sinks; i++) {
-        job_sink *s = j->sinks[i];
-        s->splits = FZ_ANEWN(j->arena, job_split_state *, j->n_sources + 1);
-        s->n_splits = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
-        s->paths_of = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
-        if (!s->insert->connector) FZ_TRY(replay_table(r, j, s, readers, states, err));
-        else {
-            FZ_TRY(job_delivery_open(j, s, s->insert, err));
-            FZ_TRY(dlv_replay(s->delivery, r->prefix, tell_delivery, &(delivery_cx){r, s}, err));
+    fz_status first = FZ_OK;
+    for (uint32_t i = 0; i < j->n_sinks; i++) { /* one that cannot holds up no other */
+        fz_error own = {0};
+        fz_status rc = replay_sink(r, j, j->sinks[i], readers, states, &own);
+        if (rc == FZ_OK) continue;
+        (void)!fz_context(&own, "replay into %s", j->sinks[i]->text);
+        fz_log_error(FZ_LOG_ERROR, "replay.failed", &own);
+        if (first == FZ_OK || rc == FZ_UNKNOWN) {
+            first = rc;
+            *err = own;
         }
     }
-    return FZ_OK;
+    return first;
 }
 
 fz_status job_replay_run(job_replay *r, const job_spec *spec, int *exit_code, fz_error *err) {
