@@ -83,6 +83,8 @@ typedef struct dlv_errors dlv_errors;
 /* path: s3://bucket/prefix, file:///dir or an absolute path, with or without expressions. USER "option.invalid", "delivery.prefix". */
 fz_status dlv_errors_new(const char *path, const char *pipeline, const char *table, dlv_errors **out, fz_error *err) FZ_MUST_USE;
 void dlv_errors_free(dlv_errors *e); /* NULL is allowed */
+/* The fixed beginning of its locations, up to the first expression; path as dlv_errors_new takes it; in a. */
+const char *dlv_errors_fixed(const char *path, fz_arena *a);
 /* Location of an object: follows from all that it is given. ms: what its timestamp expressions speak of; error_type: "iceberg-failed" ...; what: text that no other object has. Heap. */
 char *dlv_errors_location(const dlv_errors *e, int64_t ms, const char *error_type, const char *what);
 /* One text for each place, however its location is spelled (file:/// or a path, s3a or s3): appended. And whether an object lies under a prefix of locations. */

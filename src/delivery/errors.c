@@ -24,6 +24,10 @@ fz_status dlv_errors_new(const char *path, const char *pipeline, const char *tab
     fz_arena_free(a);
     return rc;
 }
+const char *dlv_errors_fixed(const char *path, fz_arena *a) {
+    const char *base, *rest = arc_split_location(a, path, &base);
+    return rest ? arc_fixed_part(a, base, rest) : path;
+}
 void dlv_errors_free(dlv_errors *e) {
     if (e) fz_arena_free(e->arena);
 }

@@ -6,6 +6,8 @@
  * Source: CloudWatch Logs and CloudWatch API references, PutLogEvents (events older than 14 days), PutMetricData (data points older than two weeks).
  */
 #include "delivery/delivery.h"
+#include "job/job.h"
+#include "job/records.h"
 #include "ops/doctor_int.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -169,12 +171,45 @@ static void delivery_steps(doctor *d, const sql_table *t) {
     doc_ok(d, s, "nothing outside the process");
 }
 
+/* ---- error locations of tables ---- */
+
+static const char *error_path(const ops_need_insert *in) {
+    const char *own = fz_pair_get(in->stmt->hint.options, in->stmt->hint.n, "error.path"), *all = conf_get(in->settings, "frazil.error.path");
+    return own ? own : all && *all ? all : NULL;
+}
+static void error_location(doctor *d, const ops_need_insert *in) {
+    const sql_hint *h = &in->stmt->hint;
+    const char *table = d->plan->tables[in->table].text, *subject = fz_arena_printf(d->a, "%s, error.path", table), *fixed = dlv_errors_fixed(error_path(in), d->a);
+    bool own = false, far = !fio_local_path(fixed);
+    doc_catalog store = {0};
+    fz_error e = {0};
+    for (size_t i = 0; i < h->n; i++) own |= !fz_option_find(job_sink_options(), h->options[i].key);
+    fz_status rc = own ? fio_new(h->options, h->n, &store.io, &e) : job_settings_store(in->settings, &store.io, &e);
+    if (rc != FZ_OK) doc_fail_error(d, doc_begin(d, "doctor.delivery", subject), &e);
+    else {
+        if (far && own) doc_store_ground(d, &store, subject, h->options, h->n);
+        else if (far) doc_settings_ground(d, &store);
+        doc_archive_probe(d, store.io, fixed, subject, true, store.need ? store.store : NULL);
+    }
+    fio_unref(store.io);
+}
+
+static void error_locations(doctor *d) {
+    for (uint32_t i = 0; i < d->plan->n_inserts; i++) {
+        const ops_need_insert *in = &d->plan->inserts[i];
+        bool before = false;
+        for (uint32_t k = 0; k < i; k++) before |= d->plan->inserts[k].table == in->table && error_path(&d->plan->inserts[k]);
+        if (error_path(in) && !before) error_location(d, in);
+    }
+}
+
 void doc_deliveries(doctor *d) {
     for (uint32_t i = 0; i < d->plan->n_deliveries; i++) {
         bool before = false;
         for (uint32_t k = 0; k < i; k++) before |= strcmp(d->plan->deliveries[k].target->path, d->plan->deliveries[i].target->path) == 0;
         if (!before) delivery_steps(d, d->plan->deliveries[i].target);
     }
+    error_locations(d);
 }
 
 /* ---- metrics ---- */

@@ -354,6 +354,8 @@ def strange_objects():
     report = l.replay(code=2)
     require({r["state"]: r.get("code") for r in report} == {"failed": "replay.damaged", "unnamed": None}, f"{report}")
     require(not l.ids(), "rows of a spoiled object are in the table")
+    p = subprocess.run([BIN, "doctor", "-f", l.script()], capture_output=True, text=True)
+    require("c.db.t, error.path" in p.stdout, p.stdout)
     open(path[0], "wb").write(good)
     require(not l.replay(prefix=f"file://{l.dir}/elsewhere/"), "objects of another prefix were taken")
     replayed(l)
