@@ -5,7 +5,7 @@ two Iceberg tables. Archive, tables and catalog (SQLite) are local files.
 For forward (packed chunks of 1,000, acknowledged), the same with gzip, and OTLP/HTTP with protobuf it prints records per CPU-second (user and system time of the whole process, from its start to the end of a drain),
 beside the same of a floor (floor_inputs.c) that gets the same messages, the time to the acknowledgement (with as much as it takes, and at a rate of 50,000 records a second), and VmHWM. Two more cases: 1,000
 connections that each have an unfinished message at the same time, and one delivery whose store never answers. What is delivered is counted each time. The load generator's CPU time counts for nobody."""
-import argparse, glob, gzip, json, os, re, shutil, signal, socket, subprocess, sys, threading, time
+import argparse, atexit, glob, gzip, json, os, re, shutil, signal, socket, subprocess, sys, threading, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 B = os.path.join(ROOT, os.environ.get("FRAZIL_BUILD", "build"))
@@ -59,6 +59,7 @@ class Job:
         self.log = os.path.join(self.dir, "log")
         self.hwm = self.cpu = 0
         self.p = subprocess.Popen([*a.under, f"{B}/frazil", "run", path], cwd=self.dir, stdout=open(self.log, "wb"), stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": self.dir})
+        atexit.register(lambda p: p.poll() is None and p.kill(), self.p)
         self.watcher = threading.Thread(target=self._watch, daemon=True)
         self.watcher.start()
         until = time.monotonic() + 60

@@ -1,5 +1,6 @@
 /* Segments as bytes: heads, frames, the walk over a file that may be damaged. See spool_int.h. */
 #include "spool/spool_int.h"
+#include "spool/spl_sum.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -32,7 +33,13 @@ void spl_blob_unref(spl_blob *b) {
 }
 
 /* ---- frames ---- */
-static uint64_t frame_sum(const spl_frame *f, uint64_t seed) { return XXH3_64bits_withSeed((const uint8_t *)f + sizeof f->sum, f->size - sizeof f->sum, seed); }
+uint64_t spl_sum(const void *p, size_t n, uint64_t seed) {
+#ifdef SPL_HAVE_AVX2
+    if (n > 1024 && __builtin_cpu_supports("avx2")) return spl_sum_avx2(p, n, seed);
+#endif
+    return XXH3_64bits_withSeed(p, n, seed);
+}
+static uint64_t frame_sum(const spl_frame *f, uint64_t seed) { return spl_sum((const uint8_t *)f + sizeof f->sum, f->size - sizeof f->sum, seed); }
 
 void spl_frame_seal(spl_frame *f, uint64_t seed) {
     f->mark = (uint32_t)seed;
@@ -50,7 +57,7 @@ bool spl_frame_plausible(const uint8_t *p, size_t n, uint64_t most, uint64_t see
 bool spl_frame_right(const uint8_t *p, uint64_t seed) {
     spl_frame f;
     memcpy(&f, p, sizeof f);
-    return f.sum == XXH3_64bits_withSeed(p + sizeof f.sum, f.size - sizeof f.sum, seed);
+    return f.sum == spl_sum(p + sizeof f.sum, f.size - sizeof f.sum, seed);
 }
 
 /* ---- files ---- */

@@ -1,5 +1,6 @@
 /* What a start and a reader make of a damaged directory: torn tails at every byte, flipped bytes at every byte, segments that are gone, empty, foreign or not to be read. */
 #include "spool_test.h"
+#include "spool/spl_sum.h"
 #include <sys/wait.h>
 
 /* Values of records stand for their numbers here: what is read tells what is lost. */
@@ -532,9 +533,21 @@ static void test_low_before_leap(void **state) {
     }
 }
 
+/* A segment that one processor has written is read by another. */
+static void sums_are_the_same_however_they_are_counted(void **state) {
+    (void)state;
+    uint8_t p[5000];
+    for (size_t i = 0; i < sizeof p; i++) p[i] = (uint8_t)(i * 2654435761u >> 13);
+    assert_true(spl_sum(p, 2000, 1) != spl_sum(p, 2000, 2));
+    for (size_t n = 0; n <= sizeof p; n += n < 300 ? 1 : 97) {
+        const uint64_t seed = n * 0x9e3779b97f4a7c15u;
+        assert_true(spl_sum(p + n % 8, n - n % 8, seed) == XXH3_64bits_withSeed(p + n % 8, n - n % 8, seed));
+    }
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, spool_setup, spool_teardown)
-    const struct CMUnitTest tests[] = {T(test_torn_tail), T(test_flip_last), T(test_flip_middle), T(test_three_segments), T(test_forged), T(test_shifted), T(test_large_runs), T(test_incarnation),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_the_same_however_they_are_counted), T(test_torn_tail), T(test_flip_last), T(test_flip_middle), T(test_three_segments), T(test_forged), T(test_shifted), T(test_large_runs), T(test_incarnation),
                                        T(test_newer_version), T(test_rests), T(test_superseded), T(test_start_is_killed), T(test_start_without_room), T(test_low_before_leap)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
