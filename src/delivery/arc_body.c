@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define BLOCK (64u << 10)
+#define FIRST_PACKED (1u << 20)
 
 typedef struct piece {
     uint32_t source, split, number;
@@ -119,6 +120,7 @@ static fz_status close_block(arc_body *b, arc_packer *p, lane *l, fz_error *err)
     piece *x = &b->pieces[b->n_pieces];
     *x = (piece){.source = l->source, .split = l->split, .number = b->n_pieces, .raw_len = (uint32_t)l->lines.len, .times_len = (uint32_t)l->times.len, .at = b->spilled + b->packed.len};
     size_t before = b->packed.len;
+    if (!b->packed.cap) fz_buf_reserve(&b->packed, b->memory < FIRST_PACKED ? BLOCK : FIRST_PACKED); /* grown step by step it would be copied once over */
     arc_pack(p, l->lines.data, l->lines.len, &b->packed, &x->crc);
     x->len = (uint32_t)(b->packed.len - before);
     fz_buf_append(&b->packed, l->times.data, l->times.len);

@@ -190,6 +190,24 @@ static void note_message(net_conn *c, size_t left, bool moved) {
     }
 }
 
+/* Large messages come in pieces, one connection after another: a buffer that has grown for one is good for the next. */
+static void let_in_go(net_conn *c) {
+    net_loop *l = c->l->loop;
+    if (c->in.cap >= NET_LEAST_SPARE && c->in.cap <= NET_MOST_SPARE && l->n_spare < NET_SPARE) {
+        l->spare[l->n_spare++] = c->in;
+        c->in = (fz_buf){0};
+    } else fz_buf_free(&c->in);
+    c->in_at = 0;
+}
+static void keep(net_conn *c, const uint8_t *p, size_t n) {
+    net_loop *l = c->l->loop;
+    if (!c->in.cap && n >= NET_LEAST_SPARE && l->n_spare) {
+        c->in = l->spare[--l->n_spare];
+        c->in.len = 0;
+    }
+    fz_buf_append(&c->in, p, n);
+}
+
 /* Hands n bytes at p to the protocol, which stand in scratch or in `in`. false: close. */
 static bool deliver(net_conn *c, const uint8_t *p, size_t n, bool in_scratch) {
     c->resumed = false;
@@ -197,12 +215,9 @@ static bool deliver(net_conn *c, const uint8_t *p, size_t n, bool in_scratch) {
     if (used == SIZE_MAX) return false;
     if (used > n) used = n;
     size_t left = c->phase == CONN_OPEN ? n - used : 0; /* ended: the rest is of no use */
-    if (in_scratch && left) fz_buf_append(&c->in, p + used, left);
+    if (in_scratch && left) keep(c, p + used, left);
     if (!in_scratch) c->in_at += used;
-    if (!left) {
-        fz_buf_free(&c->in);
-        c->in_at = 0;
-    }
+    if (!left) let_in_go(c);
     note_message(c, left, used > 0);
     account(c);
     if (left < c->l->o.max_message || c->paused) return true;

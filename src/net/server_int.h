@@ -26,6 +26,9 @@
 #include <sys/socket.h>
 
 enum {
+    NET_SPARE = 4,                /* buffers that a loop keeps, of NET_LEAST_SPARE to NET_MOST_SPARE bytes */
+    NET_LEAST_SPARE = 32 << 10,
+    NET_MOST_SPARE = 1 << 20,
     NET_SCRATCH = 64 << 10,       /* what one read takes at most */
     NET_READS_PER_TURN = 4,       /* then the others have their turn */
     NET_OUT_HIGH = 256 << 10,     /* a peer that leaves so much unread is not read from */
@@ -55,6 +58,8 @@ struct net_loop {
     net_conn *again_first, *again_last; /* loop: connections that have something to do */
     struct net_later *laters;     /* loop: timers that have not run */
     uint8_t *scratch;
+    fz_buf spare[NET_SPARE];      /* loop: what connections have let go of, for the next message that comes in pieces */
+    uint32_t n_spare;
 };
 
 typedef struct net_tls_files net_tls_files; /* where a context came from */

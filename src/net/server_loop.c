@@ -146,6 +146,7 @@ void net_loop_free(net_loop *l) {
     free_laters(l);
     close(l->wake_fd);
     pthread_mutex_destroy(&l->lock);
+    for (uint32_t i = 0; i < l->n_spare; i++) fz_buf_free(&l->spare[i]);
     fz_free(l->scratch);
     fz_free(l);
 }
