@@ -143,3 +143,17 @@ aws_defaults() {
     export S3_ENDPOINT=${S3_ENDPOINT:-http://127.0.0.1:25000} AWS_REGION=${AWS_REGION:-us-east-1} \
         AWS_ACCESS_KEY_ID=${AWS_ACCESS_KEY_ID:-test} AWS_SECRET_ACCESS_KEY=${AWS_SECRET_ACCESS_KEY:-test}
 }
+
+# modern_go: a Go in PATH that builds modules of today. Debian's (1.19) cannot read their go.mod, nor fetch the Go that they name; but a Go is a module too
+fetch_go_toolchain() {
+    GOPATH=$PWD/go GOFLAGS=-modcacherw go mod download "golang.org/toolchain@v0.0.1-go1.26.0.linux-$(go env GOARCH)"
+    mv go/pkg/mod/golang.org/toolchain@* root
+    rm -rf go
+    chmod +x root/bin/* root/pkg/tool/*/*
+}
+modern_go() {
+    program go golang-go
+    [[ $(go version) =~ go1\.([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge 21 ] && return
+    cached go-toolchain-1.26.0 fetch_go_toolchain
+    export GOROOT=$CACHE/go-toolchain-1.26.0/root PATH=$CACHE/go-toolchain-1.26.0/root/bin:$PATH
+}

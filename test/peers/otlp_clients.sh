@@ -27,7 +27,7 @@ with_js() {
     cached otlp-js-1 fetch_js
 }
 with_go() {
-    program go golang-go
+    modern_go
     cached otlp-go-1 fetch_go
 }
 
