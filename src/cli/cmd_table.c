@@ -20,7 +20,7 @@ static fz_status inspect(const cat_table *t, const cli_args *a, fz_buf *out, int
         snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), p);
         if (!ops_section_parse(name, &sections)) {
             fz_fail(err, FZ_USER, "cli.section", "there is no section '%s'", name);
-            return fz_hint(err, "sections are snapshots, files, partitions, positions and all");
+            return fz_hint(err, "sections are snapshots, files, partitions, positions, diverted and all");
         }
         p += n + (p[n] == ',');
     }

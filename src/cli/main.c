@@ -11,7 +11,7 @@ static const char usage_text[] =
     "  frazil run FILE...       execute scripts, each in a session of its own; runs until its INSERTs end or SIGTERM/SIGINT comes\n"
     "  frazil sql               the same language as a shell, or with -e SQL, -f FILE\n"
     "  frazil audit TABLE       prove from the table alone that each record was taken once\n"
-    "  frazil inspect TABLE     snapshots, files, partitions and positions of a table\n"
+    "  frazil inspect TABLE     snapshots, files, partitions, positions and open error objects of a table\n"
     "  frazil doctor -f FILE    could this script's job run, and if not, which layer is wrong?\n"
     "  frazil drain [PIPELINE]  tell a running job to take in nothing more and deliver all it has; waits, and reports\n"
     "  frazil replay PREFIX -f FILE   bring in what this script's job gave up to error objects under PREFIX, once\n"
@@ -49,7 +49,7 @@ static const char inspect_text[] =
     "frazil inspect TABLE [-i FILE] [--config FILE] [--format table|json] [--show SECTIONS]\n"
     "  TABLE            catalog.database.table\n"
     "  -i, --init FILE  the script that makes the catalog (SET and DDL statements)\n"
-    "  --show SECTIONS  some of snapshots,files,partitions,positions (all)\n";
+    "  --show SECTIONS  some of snapshots,files,partitions,positions,diverted (all)\n";
 
 static const char doctor_text[] =
     "frazil doctor -f FILE [-c FILE] [--format text|json]\n"

@@ -8,7 +8,7 @@
 
 bool ops_section_parse(const char *name, unsigned *mask) {
     static const struct { const char *name; unsigned bit; } known[] = {
-        {"snapshots", OPS_SNAPSHOTS}, {"files", OPS_FILES}, {"partitions", OPS_PARTITIONS}, {"positions", OPS_POSITIONS}, {"all", OPS_ALL}};
+        {"snapshots", OPS_SNAPSHOTS}, {"files", OPS_FILES}, {"partitions", OPS_PARTITIONS}, {"positions", OPS_POSITIONS}, {"diverted", OPS_DIVERTED}, {"all", OPS_ALL}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (fz_ieq(name, known[i].name)) return *mask |= known[i].bit, true;
     return false;
@@ -190,6 +190,37 @@ static fz_status positions(const cat_table *t, fz_arena *a, ops_format format, f
     return rc;
 }
 
+/* ---- error objects that the table lacks ---- */
+
+static fz_status diverted(const cat_table *t, fz_arena *a, ops_format format, fz_buf *out, fz_error *err) {
+    const ice_io io = cat_io_of(t->io);
+    GRID(g, a, "diverted", {"pipeline", false}, {"rows", true}, {"records", true}, {"topic", false}, {"partition", true}, {"from", true}, {"to", true}, {"object", false});
+    uint32_t n;
+    const char **names = pipelines(t->metadata, a, &n);
+    fz_status rc = FZ_OK;
+    for (uint32_t i = 0; i < n && rc == FZ_OK; i++) {
+        job_lineage l;
+        rc = job_lineage_read(a, t->metadata, names[i], NULL, &io, &l, err);
+        for (uint32_t k = 0; rc == FZ_OK && k < l.marks.n_diverted; k++)
+            for (uint32_t p = 0; p < l.marks.diverted[k].n_parts; p++) { /* a row for each split; rows and records are the object's, and stand in its first */
+                const job_diverted *o = &l.marks.diverted[k];
+                ops_grid_text(&g, names[i]);
+                if (p) ops_grid_text(&g, NULL);
+                else ops_grid_i64(&g, (int64_t)o->rows);
+                if (p) ops_grid_text(&g, NULL);
+                else ops_grid_i64(&g, (int64_t)o->records);
+                ops_grid_text(&g, o->parts[p].key.topic);
+                ops_grid_i64(&g, o->parts[p].key.partition);
+                ops_grid_i64(&g, o->parts[p].from);
+                ops_grid_i64(&g, o->parts[p].to);
+                ops_grid_text(&g, o->object);
+            }
+    }
+    if (rc == FZ_OK) ops_grid_render(&g, format, out);
+    fz_free(g.cells);
+    return rc;
+}
+
 fz_status ops_inspect(const cat_table *t, unsigned sections, ops_format format, fz_buf *out, fz_error *err) {
     fz_arena *a = fz_arena_new();
     const ice_metadata *m = t->metadata;
@@ -209,6 +240,10 @@ fz_status ops_inspect(const cat_table *t, unsigned sections, ops_format format, 
     if (rc == FZ_OK && sections & OPS_POSITIONS) {
         if (format == OPS_TEXT) fz_buf_putc(out, '\n');
         rc = positions(t, a, format, out, err);
+    }
+    if (rc == FZ_OK && sections & OPS_DIVERTED) {
+        if (format == OPS_TEXT) fz_buf_putc(out, '\n');
+        rc = diverted(t, a, format, out, err);
     }
     fz_arena_free(a);
     return rc;

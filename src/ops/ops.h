@@ -39,8 +39,8 @@ typedef struct ops_verdict {
 fz_status ops_audit(const cat_table *t, const ops_audit_options *o, fz_buf *out, ops_verdict *v, fz_error *err) FZ_MUST_USE;
 
 /* What to show; may be combined. */
-enum { OPS_SNAPSHOTS = 1, OPS_FILES = 2, OPS_PARTITIONS = 4, OPS_POSITIONS = 8, OPS_ALL = 15 };
-bool ops_section_parse(const char *name, unsigned *mask); /* "snapshots", "files", "partitions", "positions", "all" */
+enum { OPS_SNAPSHOTS = 1, OPS_FILES = 2, OPS_PARTITIONS = 4, OPS_POSITIONS = 8, OPS_DIVERTED = 16, OPS_ALL = 31 };
+bool ops_section_parse(const char *name, unsigned *mask); /* "snapshots", "files", "partitions", "positions", "diverted", "all" */
 /* TEXT: one aligned table a section. JSON: one object a line, with the key "section". Appends to out. */
 fz_status ops_inspect(const cat_table *t, unsigned sections, ops_format format, fz_buf *out, fz_error *err) FZ_MUST_USE;
 

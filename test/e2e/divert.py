@@ -195,6 +195,8 @@ def never():
     l.wait("the commit that names them", lambda: "divert.named" in j.text(), j)
     l.send(30)
     l.wait("rows after it", lambda: sum(l.ids().values()) == 80, j)
+    p = subprocess.run([BIN, "inspect", "c.db.t", "-i", l.init(), "--format", "json", "--show", "diverted"], capture_output=True, text=True)
+    require(sum(json.loads(x)["rows"] for x in p.stdout.splitlines()) == 400, f"inspect: {p.stdout}{p.stderr}")
     report = l.replay()
     require(sum(r.get("added", 0) for r in report) == 400, f"{report}")
     l.judge()
