@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tsan.sh: jobs with two tables, two deliveries and many checkpoints, jobs that are scraped under load, and the threaded unit tests, under ThreadSanitizer. A report of a race ends it with 1.
+# tsan.sh: jobs with two tables, three deliveries and many checkpoints, jobs that are scraped under load, and the threaded unit tests, under ThreadSanitizer. A report of a race ends it with 1.
 # Environment: FRAZIL_KAFKA_SH (default: test/peers/kafka.sh), FRAZIL_BROKER and FRAZIL_BROKER_DIR (one that runs already), FRAZIL_TSAN_PORT.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS c.db.t (id BIGINT, host STRING, num INT) PARTITIONED 
 CREATE TABLE IF NOT EXISTS c.db.u (id BIGINT, host STRING, num INT) PARTITIONED BY (bucket(4, id));
 CREATE TEMPORARY TABLE archive (id BIGINT, host STRING, kind STRING) WITH ('connector'='firehose-s3','path'='file://$DIR/$1-archive/','buffer.size'='64 kb','buffer.interval'='100 ms');
 CREATE TEMPORARY TABLE hole (id BIGINT) WITH ('connector'='blackhole');
+CREATE TEMPORARY TABLE printed (id BIGINT) WITH ('connector'='print');
 SET 'parallelism.default' = '3';
 SET 'execution.checkpointing.interval' = '100 ms';
 SET 'frazil.state.dir' = '$DIR/$1-state';
@@ -48,6 +49,7 @@ SQL
 inserts='STATEMENT SET BEGIN
 INSERT INTO archive SELECT id, host, '"'kind'"' FROM src;
 INSERT INTO hole SELECT id FROM src;
+INSERT INTO printed SELECT id FROM src WHERE MOD(id, 50) = 0;
 INSERT INTO c.db.t SELECT id, TRIM(host), CAST(num AS INT) FROM src WHERE TRIM(host) <> '"''"';
 INSERT INTO c.db.u SELECT id, UPPER(host), CAST(num AS INT) FROM src;
 END;'

@@ -2,6 +2,7 @@
 #include "delivery/delivery_int.h"
 #include "exec/exec.h"
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@ static const fz_option options[] = {
 };
 
 #define FULL (4u << 20)
-typedef struct print { fz_buf text; uint64_t rows; int fd; const char *id; } print;
+typedef struct print { fz_buf text; _Atomic size_t size; uint64_t rows; int fd; const char *id; } print; /* size: of text, for those who ask while it is written */
 typedef struct print_lot { dlv_lot lot; fz_buf text; } print_lot;
 
 static fz_status print_open(dlv_delivery *d, fz_error *err) {
@@ -40,10 +41,11 @@ static fz_status print_write(dlv_delivery *d, const dlv_rows *r, fz_error *err) 
         fz_buf_puts(&p->text, "]\n");
     }
     p->rows += r->n;
+    atomic_store(&p->size, p->text.len);
     return FZ_OK;
 }
 
-static bool print_is_full(const dlv_delivery *d) { return ((const print *)d->impl)->text.len > FULL; }
+static bool print_is_full(const dlv_delivery *d) { return atomic_load(&((print *)d->impl)->size) > FULL; }
 
 static dlv_lot *print_cut(dlv_delivery *d) {
     print *p = d->impl;
@@ -51,12 +53,14 @@ static dlv_lot *print_cut(dlv_delivery *d) {
     print_lot *l = FZ_NEW(print_lot);
     *l = (print_lot){{.ops = &dlv_print_ops, .rows = p->rows, .bytes = p->text.len}, p->text};
     p->text = (fz_buf){0};
+    atomic_store(&p->size, 0);
     p->rows = 0;
     return &l->lot;
 }
 static void print_drop(dlv_delivery *d) {
     print *p = d->impl;
     p->text.len = 0;
+    atomic_store(&p->size, 0);
     p->rows = 0;
 }
 

@@ -185,6 +185,6 @@ fz_status job_delivery_limits(job *j, job_sink *s, const char *intent, fz_error 
 bool job_delivery_replayed(const job *j, const job_sink *s) {
     for (uint32_t k = 0; k < j->n_sources; k++)
         for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++)
-            if (s->splits[k][i].next < s->splits[k][i].limit) return false;
+            if (__atomic_load_n(&s->splits[k][i].next, __ATOMIC_ACQUIRE) < s->splits[k][i].limit) return false;
     return true;
 }

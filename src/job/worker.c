@@ -202,7 +202,7 @@ static void run_sink(job_worker *w, const chunk_cx *cx, job_sink *s, const job_r
     f.rejected += (uint64_t)rows->n_rejected * n_paths;
     st->rejected += f.rejected;
     st->unparseable += (uint64_t)rows->n_unparseable * n_paths;
-    st->next = c->to;
+    __atomic_store_n(&st->next, c->to, __ATOMIC_RELEASE); /* job_delivery_replayed looks at it while workers run */
     const job_taken taken = {.n = {.added = f.added, .rejected = f.rejected}, .paths = n_paths, .bytes = cx->bytes, .sql_ns = f.sql_ns, .arrival_ms = c->n && c->rec[0].timestamp_ms > 0 ? c->rec[0].timestamp_ms : fz_now_ms()};
     job_tally_take(&s->tally, &taken, cx->src->replayable ? &st->again : NULL, c->rec, c->n, c->to);
     if (c->n) {
