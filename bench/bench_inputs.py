@@ -174,7 +174,7 @@ def case_stuck(a, kind="forward"):
     job = Job(a, kind, s.getsockname()[1])
     l = load(kind, job.port, a.records, connections=conns(kind))
     began, until = time.monotonic(), time.monotonic() + 120
-    while (c := job.counts())[3] != [c[3][0]] * 2 or c[3][0] < a.records * 0.3 or c[0] < a.records * 0.9:
+    while (c := job.counts())[3] != [c[3][0]] * 2 or c[3][0] < a.records * 0.3 or c[0] < a.records - 30_000:  # 5 MiB, some 21,000 lines, may wait for more
         if job.p.poll() is not None or time.monotonic() > until:
             fail(f"beside a stuck delivery the others have {c}\n" + job.tail())
         time.sleep(0.2)

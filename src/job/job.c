@@ -207,7 +207,7 @@ static int64_t oldest_waiting(const job *j, const job_sink *s) {
     return oldest;
 }
 void job_set_status(const job *j, job_sink *s, job_sink_status status) {
-    s->status = status;
+    if (s->status != status) s->status = status; /* workers read it, and are parked when it changes */
     job_tally_stuck(&s->tally, status != SINK_RUNNING, status != SINK_RUNNING ? oldest_waiting(j, s) : 0);
 }
 
