@@ -15,6 +15,7 @@ PORT = int(os.environ.get("FRAZIL_MOTO_PORT", "29522"))
 MOTO = f"{os.environ.get('FRAZIL_TEST_DIR', '/tmp')}/moto-divert-{PORT}"
 DENIED = {"do": "answer", "status": 403, "type": "application/xml", "method": "PUT|POST", "times": 0, "answer": '<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>'}
 WINDOW = 3
+STARTED = []  # what a case that fails leaves behind
 
 
 def moto(what, *args):
@@ -35,6 +36,7 @@ class Lake:
         moto("bucket", self.bucket)
         self.proxy = Proxy(f"0=127.0.0.1:{PORT}", log=f"{self.dir}/proxy.log")
         self.port = self.proxy.ports[0]
+        STARTED.append(self.proxy.p)
         self.errors = errors or f"file://{self.dir}/errors/"
         self.table_options = table_options or f"/*+ OPTIONS('error.path'='{self.errors}','retry.duration'='{window} s') */"
         self.archive = archive or f"'path'='file://{self.dir}/arch/'"
@@ -57,6 +59,7 @@ class Lake:
 
     def start(self, fault=None, **kw):
         j = Job(self, self.script(**kw), fault)
+        STARTED.append(j.p)
         j.wait_log("source.listening", 60)
         self.listen = int(re.search(r"event=source.listening.*?address=127\.0\.0\.1:(\d+)", j.text()).group(1))
         return j
@@ -452,4 +455,7 @@ if __name__ == "__main__":
     try:
         main({f.__name__: f for f in CASES})
     finally:
+        for p in STARTED:
+            if p.poll() is None:
+                p.kill()
         moto("down")
