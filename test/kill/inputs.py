@@ -227,6 +227,9 @@ class Episode:
             s.finish()
         wrong = [e for s in self.all() if (e := s.join(180))]
         require(not wrong, f"{wrong}\n{j.text()[-4000:]}")
+        broken = [f"{s.source}: {s.broken}" for s in self.all() if s.broken]
+        if broken:
+            print(f"  {self.kind}: connections broke although nobody was killed: {broken}", flush=True)
         left = [f"{s.source}: {len(s.pending)}" for s in self.all() if s.pending]
         require(not left, f"not acknowledged in the end: {left}; {[s.broken for s in self.all() if s.pending]}; exit code {j.p.poll()}\n{j.text()[-4000:]}")
         d = subprocess.run([BIN, "drain", "--state", f"{self.t.dir}/state", "--format", "json"], capture_output=True, text=True, timeout=240)
@@ -265,11 +268,10 @@ class Episode:
             require(not lost, f"messages of a syslog connection that ended in order are missing: {lost[:8]}")
 
     def judge_named(self, t, archive, bad):
-        """What is missing is named: the log tells of lost numbers of the segment that held it, or of its tail that was cut, or that the whole segment was of no use."""
+        """What is missing is named: the log tells of lost numbers of the segment that held it, or of damage to it."""
         log = open(self.t.logfile, errors="replace").read()
         lost = [(d, int(a), int(b)) for d, a, b in re.findall(r"event=spool\.lost dir=\S*/(\S+) from=(\d+) to=(\d+) ", log)]
-        cut = set(re.findall(r"event=spool\.(?:tail-cut file=\S*/([^/]+/\d{20})\.seg bytes|damaged file=\S*/([^/]+/\d{20})\.seg bytes)", log))
-        cut = {name for pair in cut for name in pair}
+        cut = set(re.findall(r"event=spool\.(?:tail-cut|damaged) file=\S*/([^/]+/\d{20})\.seg ", log))
         silent = [i for i, segs in self.damaged.items() if (archive[i] == 0 or (i not in bad and t[i] == 0))
                   and not any(s.name in cut or any(d == s.spool and a < s.end and s.first < b for d, a, b in lost) for s in segs)]
         require(not silent, f"{len(silent)} records are missing, and no line says why: {[(i, self.damaged[i]) for i in silent[:3]]}; the log tells of {lost} {cut}\n{self.t.tail()}")
