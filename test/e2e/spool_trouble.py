@@ -71,7 +71,7 @@ def first_removed():
         os.unlink(s)
     require(0 < len(gone) < 200, f"{len(gone)} records hit")
     log = t.run(script(t, max="1 mb"), code=2)
-    require("positions.offsets-gone" in log and re.search(r"wanted offset 100, earliest is \d+, (\d+) records", log)[1] == str(len(gone)), log[-3000:])
+    require("positions.offsets-gone" in log and re.search(rf"wanted [a-z ]*100, earliest is \d+, {len(gone)} records are gone unread", log), log[-3000:])
     job = t.start(script(t, max="1 mb", settings={"frazil.lost-offsets": "earliest"}))
     settle(t, job, 300 - len(gone))
     t.judge(set(range(300)) - gone)
