@@ -134,6 +134,7 @@ static void reset(http_conn *h) {
     if (h->x->body.cap > KEEP_ROOM) fz_buf_free(&h->x->body);
     if (h->x->text.cap > KEEP_ROOM) fz_buf_free(&h->x->text);
     h->x->body.len = 0;
+    h->x->head = (http_head){.field = h->x->head.field, .cap = h->x->head.cap}; /* it pointed into the text */
     h->phase = HTTP_HEAD;
     h->line = 0;
     net_conn_hold(h->c, 0);
