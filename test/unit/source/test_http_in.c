@@ -40,16 +40,15 @@ static src_source *open_with(const fz_pair *more, size_t n) {
     return s;
 }
 
-/* One request over a connection of its own; the whole answer, which the caller frees. */
+/* One request over a connection of its own; the whole answer, which the caller frees (NULL: none, the listener is gone). Threads ask, so nothing is asserted here. */
 static char *ask_at(int port, const char *head, const void *body, size_t n) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     fz_buf b = {0}, got = {0};
     fz_buf_printf(&b, "%sHost: h\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n", head, n);
     fz_buf_append(&b, body, n);
-    assert_int_equal(send(fd, b.data, b.len, MSG_NOSIGNAL), (ssize_t)b.len);
-    for (ssize_t k = 1; k > 0;) {
+    bool sent = connect(fd, (struct sockaddr *)&a, sizeof a) == 0 && send(fd, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len;
+    for (ssize_t k = sent; k > 0;) {
         fz_buf_reserve(&got, 4096);
         k = recv(fd, got.data + got.len, 4096, 0);
         if (k > 0) got.len += (size_t)k;
@@ -62,7 +61,7 @@ static int port_of(src_source *s) { return atoi(strrchr(net_listener_address(((s
 static void check(src_source *s, const char *head, const char *body, int status, const char *has) {
     char *got = ask_at(port_of(s), head, body, strlen(body)), want[24];
     snprintf(want, sizeof want, "HTTP/1.1 %d ", status);
-    if (!fz_starts(got, want) || !strstr(got, has)) fail_msg("%s%s: wanted %d with %s, got %s", head, body, status, has, got);
+    if (!got || !fz_starts(got, want) || !strstr(got, has)) fail_msg("%s%s: wanted %d with %s, got %s", head, body, status, has, got ? got : "nothing");
     fz_free(got);
 }
 #define POST "POST / HTTP/1.1\r\n"
@@ -157,11 +156,6 @@ typedef struct sender { int port, first; _Atomic int acked; } sender;
 static void *send_many(void *cx) {
     sender *x = cx;
     for (int i = 0; i < 100000; i++) {
-        struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)x->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        bool there = connect(fd, (struct sockaddr *)&a, sizeof a) == 0;
-        close(fd);
-        if (!there) break;
         char body[64];
         int n = snprintf(body, sizeof body, "{\"n\":%d}", x->first + i);
         char *got = ask_at(x->port, POST, body, (size_t)n);
