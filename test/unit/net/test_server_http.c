@@ -208,6 +208,27 @@ static void test_wrong(void **state) {
 }
 
 /* Heads above the limit; a body that is sent although it was refused does not cost the client the answer. */
+/* What a request said of itself ends with it: the head of the one before, whose text is freed when it was large, says nothing about the refusal of the next. */
+static void test_wrong_after_head(void **state) {
+    (void)state;
+    fixture *f = up((net_listen_options){0});
+    for (int large = 0; large < 2; large++) {
+        client c = client_open(f->l);
+        fz_buf b = {0};
+        fz_buf_printf(&b, "HEAD / HTTP/1.1\r\nHost: h\r\nX-Long: ");
+        for (int i = 0; i < (large ? 20000 : 1); i++) fz_buf_putc(&b, 'a');
+        fz_buf_printf(&b, "\r\n\r\n");
+        client_send_n(&c, b.data, b.len);
+        client_expect(&c, "\r\n\r\n");
+        client_forget(&c);
+        client_send(&c, "GET / HTTP/1.1\nHost: h\r\n\r\n");
+        client_expect(&c, "a line does not end with CR LF\n");
+        client_close(&c);
+        fz_buf_free(&b);
+    }
+    down(f);
+}
+
 static void test_oversize(void **state) {
     (void)state;
     fixture *f = up((net_listen_options){.max_message = 1000});
@@ -526,7 +547,7 @@ static void test_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain), cmocka_unit_test(test_any_split), cmocka_unit_test(test_pipelining), cmocka_unit_test(test_later), cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_plain), cmocka_unit_test(test_any_split), cmocka_unit_test(test_pipelining), cmocka_unit_test(test_later), cmocka_unit_test(test_wrong), cmocka_unit_test(test_wrong_after_head),
         cmocka_unit_test(test_oversize), cmocka_unit_test(test_continue), cmocka_unit_test(test_turned_away), cmocka_unit_test(test_http10), cmocka_unit_test(test_slow), cmocka_unit_test(test_work_is_not_timed),
         cmocka_unit_test(test_many), cmocka_unit_test(test_memory), cmocka_unit_test(test_small_beside_large), cmocka_unit_test(test_unread), cmocka_unit_test(test_stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
