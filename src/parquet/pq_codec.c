@@ -58,7 +58,7 @@ static fz_status compress_zstd(pq_codec *c, int level, const void *p, size_t n, 
     size_t r;
     if (level == PQ_ZSTD_ENTROPY) {
         r = ZSTD_CCtx_setParameter(c->zc, ZSTD_c_compressionLevel, level);
-        if (!ZSTD_isError(r)) r = ZSTD_CCtx_setParameter(c->zc, ZSTD_c_experimentalParam5, 1); /* ZSTD_c_literalCompressionMode = ZSTD_ps_enable */
+        (void)ZSTD_CCtx_setParameter(c->zc, ZSTD_c_experimentalParam5, 1); /* ZSTD_c_literalCompressionMode = ZSTD_ps_enable; a library that knows it no more packs less well */
         if (!ZSTD_isError(r)) r = ZSTD_compress2(c->zc, c->comp.data, c->comp.cap, p, n);
     } else r = ZSTD_compressCCtx(c->zc, c->comp.data, c->comp.cap, p, n, level);
     if (ZSTD_isError(r)) return broken(err, "zstd");
