@@ -265,6 +265,7 @@ def nessie_at_once():
 
 
 def nessie_refusals():
+    nessie()
     old = token(-60)
     for login, secret in ((f"'token'='{old}'", old), ("'rest.auth.type'='none'", None)):
         p = nessie(login).run("SHOW DATABASES")

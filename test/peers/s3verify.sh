@@ -39,7 +39,7 @@ answers() { [ "$(curl -sk -o "$DIR/probe.log" -w '%{http_code}' "$URL/")" = 403 
 
 up() {
     if alive s3; then note "runs already"; return; fi
-    program go golang-go
+    modern_go
     cached versitygw-1.8.0 fetch
     take_port "${1:-}" 25500
     local region=${AWS_REGION:-us-east-1} key=${S3_KEY:-verifier} secret=${S3_SECRET:-secret+with/odd=characters} options
