@@ -107,6 +107,8 @@ static fz_status logs_places(const fz_pair *o, size_t n, fz_arena *a, dlv_place 
     return FZ_OK;
 }
 
+static void logs_destination(const dlv_delivery *d, fz_buf *out) { fz_buf_printf(out, "%s:%s", dlv_option(d, "log-group"), dlv_option(d, "log-stream")); }
+
 static void release(logs *x) {
     if (x->events) logs_free(x->events);
     fz_free(x->events);
@@ -312,6 +314,6 @@ const dlv_ops dlv_cloudwatch_logs_ops = {
     .name = "cloudwatch-logs",
     .doc = "Events of a log stream of Amazon CloudWatch Logs. At least once: events of the last moments before a kill can come twice. Events that the service does not keep (older than 14 days or the group's retention, more than "
            "2 hours in the future, empty, over 1,048,550 bytes) are rejected: they go to error.path. Credentials, region and endpoints by the options `client.*` of catalogs.",
-    .options = options, .of_store = true, .check = logs_check, .places = logs_places, .open = logs_open, .close = logs_close, .write = logs_write, .wants = logs_wants, .is_full = logs_is_full,
+    .options = options, .of_store = true, .check = logs_check, .places = logs_places, .destination = logs_destination, .open = logs_open, .close = logs_close, .write = logs_write, .wants = logs_wants, .is_full = logs_is_full,
     .cut = logs_cut, .drop = logs_drop, .commit = logs_commit, .divert = logs_divert, .lot_free = logs_lot_free,
 };

@@ -101,7 +101,10 @@ bool dlv_wants(const dlv_delivery *d) { return !d->ops->wants || d->ops->wants(d
 bool dlv_is_full(const dlv_delivery *d) { return d->ops->is_full && d->ops->is_full(d); }
 dlv_lot *dlv_cut(dlv_delivery *d) { return d->ops->cut(d); }
 void dlv_drop(dlv_delivery *d) { d->ops->drop(d); }
-fz_status dlv_commit(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, fz_error *err) { return d->ops->commit(d, lot, ranges, state, err); }
+fz_status dlv_commit(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, fz_error *err) {
+    if (state) FZ_TRY(dlv_name_itself(d, err));
+    return d->ops->commit(d, lot, ranges, state, err);
+}
 fz_status dlv_divert(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err) {
     if (d->ops->divert) return d->ops->divert(d, lot, ranges, state, why, err);
     return fz_fail(err, FZ_USER, "delivery.no-error-path", "table %s: connector '%s' has no place for rows that are given up", d->cx.table, d->ops->name);

@@ -46,6 +46,12 @@ const char *dlv_connector(const dlv_delivery *d);
 /* The state of the last commit as dlv_commit was given it, "" if there was none; and of an intent without an end its ranges and state (else ""). Texts in a. RETRY, FATAL "delivery.state". */
 fz_status dlv_load(dlv_delivery *d, fz_arena *a, const char **state, const char **intent_ranges, const char **intent_state, fz_error *err) FZ_MUST_USE;
 
+/* Deliveries of other names (another pipeline, another table) whose states lie below root, the directory that state_dir is in, and that go to the same place as d: their positions and the ranges of a lot without an
+ * end, as dlv_load would tell. pipeline "": it has never said its name, table is its directory below root, and it counts as one of the same place. A connector without a lasting place has none. Texts in a. RETRY, FATAL. */
+typedef struct dlv_other { const char *pipeline, *table, *state, *intent_ranges; } dlv_other;
+fz_status dlv_others(const dlv_delivery *d, const char *root, fz_arena *a, dlv_other **out, uint32_t *n, fz_error *err) FZ_MUST_USE;
+const char *dlv_destination(const dlv_delivery *d, fz_arena *a); /* that place, for messages; NULL: none */
+
 /* Rows of one split, in order. time_ms[i]: arrival (or event) time of row i, -1 none. scratch: an arena that no other thread uses, the caller's to empty after the call. After a failure the lot under way is only good for dlv_drop. */
 typedef struct dlv_rows { col_vec *const *cols; uint32_t n; const int64_t *time_ms; uint32_t source, split; fz_arena *scratch; } dlv_rows;
 fz_status dlv_write(dlv_delivery *d, const dlv_rows *r, fz_error *err) FZ_MUST_USE;

@@ -9,6 +9,7 @@ typedef struct dlv_ops {
     bool of_store;               /* the options of stores (fio_options, aws_options) are its options too */
     fz_status (*check)(const fz_pair *o, size_t n, const col_schema *schema, fz_error *err); /* what the table of options cannot say; NULL: nothing */
     fz_status (*places)(const fz_pair *o, size_t n, fz_arena *a, dlv_place *out, uint32_t *n_out, fz_error *err); /* NULL: none */
+    void (*destination)(const dlv_delivery *d, fz_buf *out); /* appends one text for each place, however its options spell it; NULL: none that outlives a run */
     fz_status (*open)(dlv_delivery *d, fz_error *err);       /* options and context stand in d */
     void (*close)(dlv_delivery *d);
     fz_status (*load)(dlv_delivery *d, fz_arena *a, const char **state, const char **intent_ranges, const char **intent_state, fz_error *err); /* NULL: the state file of dlv_state_* */
@@ -31,6 +32,7 @@ struct dlv_delivery {
     const fz_pair *options;
     size_t n_options;
     int64_t retry_ms;
+    bool named;                  /* others.c */
     void *impl;
 };
 struct dlv_lot { const dlv_ops *ops; uint64_t rows, rejected, bytes; };  /* a connector's lot begins with it; the last two as the calls in delivery.h say */
@@ -40,4 +42,6 @@ const char *dlv_option(const dlv_delivery *d, const char *key); /* as given, els
 /* state.c: the positions of a delivery as one small object, <state_dir>/positions.json, replaced as a whole. For deliveries that are at least once. */
 fz_status dlv_state_load(dlv_delivery *d, fz_arena *a, const char **state, fz_error *err) FZ_MUST_USE;
 fz_status dlv_state_save(dlv_delivery *d, const char *state, fz_error *err) FZ_MUST_USE;
+/* others.c: says in the state directory whose it is, once a process. */
+fz_status dlv_name_itself(dlv_delivery *d, fz_error *err) FZ_MUST_USE;
 #endif

@@ -133,6 +133,8 @@ static fz_status archive_places(const fz_pair *o, size_t n, fz_arena *a, dlv_pla
     return FZ_OK;
 }
 
+static void archive_destination(const dlv_delivery *d, fz_buf *out) { dlv_location_key(dlv_option(d, "path"), out); }
+
 static const char *choose_spill_dir(const dlv_delivery *d) {
     const char *dir = fz_pair_get(d->options, d->n_options, "s3.staging-dir");
     if (!dir) dir = getenv("TMPDIR");
@@ -233,6 +235,6 @@ const dlv_ops dlv_firehose_s3_ops = {
     .name = "firehose-s3",
     .doc = "An archive of JSON lines in objects on S3 or in local files, in the manner of Amazon Data Firehose. Exactly once for sources that can be read again: the state directory (execution.checkpointing.dir, else "
            "frazil.state.dir) holds an intent for each object before it is written; on S3 it outlives a lost disk, in local files it does not. It must know conditional writes. The options `s3.*` and `client.*` of catalogs say how S3 is reached.",
-    .options = options, .of_store = true, .check = archive_check, .places = archive_places, .open = archive_open, .close = archive_close, .load = arc_load, .write = archive_write, .wants = archive_wants, .is_full = archive_is_full,
+    .options = options, .of_store = true, .check = archive_check, .places = archive_places, .destination = archive_destination, .open = archive_open, .close = archive_close, .load = arc_load, .write = archive_write, .wants = archive_wants, .is_full = archive_is_full,
     .cut = archive_cut, .drop = archive_drop, .commit = arc_commit, .divert = arc_divert, .lot_free = archive_lot_free, .replay = arc_replay,
 };

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Where a delivery keeps its intents and positions: the checkpoint directory when there is one (on S3 it survives a lost disk), else the local state. */
-static const char *state_dir(job *j, const char *target) {
+static const char *state_root(job *j) {
     const conf *c = j->spec->settings;
     const char *dir = conf_get(c, "execution.checkpointing.dir");
     if (!dir || !*dir) dir = fz_arena_printf(j->arena, "%s/deliveries", conf_get(c, "frazil.state.dir"));
@@ -20,8 +20,10 @@ static const char *state_dir(job *j, const char *target) {
         char cwd[4096];
         if (getcwd(cwd, sizeof cwd)) dir = fio_join(j->arena, cwd, dir);
     }
-    return fio_join(j->arena, dir, fz_arena_printf(j->arena, "%s/%s", j->spec->name, target));
+    return dir;
 }
+
+static const char *state_dir(job *j, const char *target) { return fio_join(j->arena, state_root(j), fz_arena_printf(j->arena, "%s/%s", j->spec->name, target)); }
 
 fz_status job_delivery_open(job *j, job_sink *s, const job_insert *in, fz_error *err) {
     FZ_TRY(job_settings_store(j->spec->settings, &s->state_io, err));
@@ -174,6 +176,46 @@ fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, co
     l->marks = (job_marks){.pipeline = j->spec->name, .commit_id = "", .n_positions = m.n, .positions = m.positions};
     carry(s, &l->marks);
     return **intent ? add_intent(s, a, *intent, &l->marks, err) : FZ_OK;
+}
+
+/* ---- the same place under another name ---- */
+
+static bool is_sink(const job *j, const dlv_other *o) {
+    for (uint32_t i = 0; strcmp(o->pipeline, j->spec->name) == 0 && i < j->n_sinks; i++)
+        if (strcmp(j->sinks[i]->text, o->table) == 0) return true;
+    return false;
+}
+
+/* Its last lot may be there, and no position says so: taken over, its records could come twice. */
+static fz_status check_open_lot(job *j, job_sink *s, const dlv_other *o, fz_error *err) {
+    json_t *all = json_loads(o->intent_ranges, 0, NULL);
+    bool ours = false;
+    job_range r;
+    for (size_t i = 0; i < json_array_size(all); i++) ours |= range_at(all, i, &r) && split_of(j, s, &r.key);
+    json_decref(all);
+    if (!ours || j->positions != POSITIONS_ADOPT) return FZ_OK;
+    fz_fail(err, FZ_FATAL, "positions.other-key", "delivery %s: pipeline '%s' has begun a lot for its table '%s' and not ended it: %s", s->text, o->pipeline, o->table, o->intent_ranges);
+    return fz_hint(err, "start the pipeline once under its old name, which ends the lot, and stop it; its positions can be taken over then");
+}
+
+fz_status job_delivery_others(job *j, job_sink *s, fz_arena *a, job_marks **out, uint32_t *n, fz_error *err) {
+    dlv_other *v;
+    uint32_t n_v;
+    *n = 0;
+    FZ_TRY(dlv_others(s->delivery, state_root(j), a, &v, &n_v, err));
+    *out = FZ_ANEWN(a, job_marks, n_v + 1);
+    for (uint32_t i = 0; i < n_v; i++) {
+        job_mirror m = {0};
+        if (is_sink(j, &v[i])) continue;
+        if (*v[i].state) FZ_TRY(job_mirror_decode(a, v[i].state, &m, err));
+        job_marks *k = &(*out)[(*n)++];
+        *k = (job_marks){.pipeline = *v[i].pipeline ? fz_arena_printf(a, "%s/%s", v[i].pipeline, v[i].table) : v[i].table, .commit_id = "", .n_positions = m.n, .positions = m.positions};
+        if (*v[i].intent_ranges) {
+            FZ_TRY(check_open_lot(j, s, &v[i], err));
+            FZ_TRY(add_intent(s, a, v[i].intent_ranges, k, err));
+        }
+    }
+    return FZ_OK;
 }
 
 fz_status job_delivery_limits(job *j, job_sink *s, const char *intent, fz_error *err) {

@@ -48,6 +48,7 @@ typedef struct job_source job_source;
 typedef struct job_split_state {
     job_split_key key;
     bool known;              /* the table has a position of it: remembered */
+    bool tail_told;          /* positions.spool-tail */
     bool claim;              /* must enter a commit even without rows, so that its start is a number from then on */
     int64_t remembered;
     int64_t from, next;      /* rows in [from, next) have been handed to the sink and are not committed */
@@ -263,6 +264,8 @@ void job_delivery_close(job_sink *s);
 void job_delivery_describe(job *j, job_prepared *p);
 /* The positions of the last commit in the shape in which a table gives them, and the ranges of an intent ("": none). */
 fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, const char **intent, fz_error *err) FZ_MUST_USE;
+/* What other names say of the same place: a pipeline's name is NAME/TABLE here. */
+fz_status job_delivery_others(job *j, job_sink *s, fz_arena *a, job_marks **out, uint32_t *n, fz_error *err) FZ_MUST_USE;
 fz_status job_delivery_limits(job *j, job_sink *s, const char *intent, fz_error *err) FZ_MUST_USE;
 bool job_delivery_replayed(const job *j, const job_sink *s); /* every split stands at its limit */
 

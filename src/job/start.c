@@ -65,6 +65,41 @@ static const job_position *other_pipeline(const job_table *t, const job_split_ke
     return NULL;
 }
 
+/* A delivery's positions are filed under names alone: one of the very same split that went to the same place under another name; the furthest. */
+static const job_position *other_delivery(const job_table *t, const job_split_key *key, const char **who) {
+    const job_position *best = NULL;
+    for (uint32_t k = 0; k < t->n_others; k++) {
+        const job_position *p = job_position_find(t->others[k].positions, t->others[k].n_positions, key);
+        if (!p || (best && best->next >= p->next)) continue;
+        best = p;
+        *who = t->others[k].pipeline;
+    }
+    return best;
+}
+static fz_status refuse_other_delivery(const job *j, const job_sink *s, const src_split *sp, const job_split_state *st, const char *who, const job_position *p, fz_error *err) {
+    fz_arena *a = fz_arena_new();
+    fz_fail(err, FZ_FATAL, "positions.other-key", "delivery %s: %s/%d went to the same place (%s) under another name: '%s', not '%s/%s'", s->text, st->key.topic, st->key.partition, dlv_destination(s->delivery, a), who,
+            j->spec->name, s->text);
+    fz_arena_free(a);
+    fz_detail(err, "that position is %" PRId64 ", the log has %" PRId64 " to %" PRId64 "; going on under the present name would deliver what lies before the position again", p->next, sp->low, sp->high);
+    return fz_hint(err, "restore the name, or set frazil.positions = adopt (go on from that position) or ignore (read from where the script says)");
+}
+static void tell_adopted(const job_sink *s, const src_split *sp, const char *who, const job_position *p) {
+    fz_log(FZ_LOG_WARN, "positions.adopted", FZ_KV("table", "%s", s->text), FZ_KV("split", "%s", sp->name), FZ_KV("of", "%s", who ? who : p->key.source), FZ_KV("position", "%" PRId64, p->next),
+           FZ_KV("reason", "%s", "frazil.positions = adopt"), NULL);
+}
+/* A sink that joins a listening source gets what is still in its spool: an accident of how far whole segments were trimmed. */
+static fz_status tell_joining(const job_source *src, uint32_t split, const job_sink *s, job_split_state *st, fz_error *err) {
+    int64_t low, high;
+    if (!fz_starts(st->key.source, "spool:") || st->tail_told) return FZ_OK;
+    FZ_TRY(src_bounds(src->source, split, &low, &high, err));
+    st->tail_told = true;
+    if (st->next < high)
+        fz_log(FZ_LOG_INFO, "positions.spool-tail", FZ_KV("table", "%s", s->text), FZ_KV("source", "%s", src->scan_plan->table->path), FZ_KV("from", "%" PRId64, st->next), FZ_KV("to", "%" PRId64, high),
+               FZ_KV("reason", "%s", "it has no position of its own: it gets what the spool still holds, also what other sinks have long had"), NULL);
+    return FZ_OK;
+}
+
 static fz_status refuse_other(const job_sink *s, const job_split_state *st, const char *what, const char *who, const char *present, const job_position *p, fz_error *err) {
     fz_fail(err, FZ_FATAL, "positions.other-key", "table %s has a position of %s/%d under another %s: '%s', not '%s'", s->text, st->key.topic, st->key.partition, what, who, present);
     fz_detail(err, "that position is %" PRId64 "; going on under the present name would read its records again", p->next);
@@ -146,12 +181,13 @@ static fz_status place_split(job *j, job_source *src, uint32_t i, job_sink *s, c
     const src_split *sp = src_get_split(src->source, i);
     const job_lineage *l = &t->l;
     const job_position *p = l->found ? job_position_find(l->marks.positions, l->marks.n_positions, &st->key) : NULL, *other = NULL;
+    const char *who = NULL;
     uint32_t given = t->ignore ? UINT32_MAX : pending_of(s, &st->key);
     if (!p && given == UINT32_MAX && !t->ignore && !topic_known(l, &st->key)) { /* a partition that is new in a topic of ours is nobody else's */
-        const char *who = NULL;
         if (l->found && (other = other_source(j, s, &l->marks, &st->key)) && j->positions == POSITIONS_CHECK)
             return refuse_other(s, st, fz_starts(st->key.source, "kafka:") ? "cluster" : "source", other->key.source, st->key.source, other, err);
-        if (!other && (other = other_pipeline(t, &st->key, &who)) && j->positions == POSITIONS_CHECK) return refuse_other(s, st, "pipeline", who, j->spec->name, other, err);
+        if (s->delivery && !other && (other = other_delivery(t, &st->key, &who)) && j->positions == POSITIONS_CHECK) return refuse_other_delivery(j, s, sp, st, who, other, err);
+        if (!s->delivery && !other && (other = other_pipeline(t, &st->key, &who)) && j->positions == POSITIONS_CHECK) return refuse_other(s, st, "pipeline", who, j->spec->name, other, err);
     }
     st->known = p != NULL;
     st->remembered = p ? p->next : 0;
@@ -172,6 +208,7 @@ static fz_status place_split(job *j, job_source *src, uint32_t i, job_sink *s, c
         s->new_chain = true;
         st->claim = true;
         st->from = st->next = other->next;
+        tell_adopted(s, sp, who, other);
         return check_log(j, src, i, s, st, err);
     }
     if (p && !t->ignore) {
@@ -188,6 +225,7 @@ static fz_status place_split(job *j, job_source *src, uint32_t i, job_sink *s, c
     int64_t start = later && !t->ignore ? sp->low : sp->start;
     st->claim = !(later || sp->start_is_earliest) || t->ignore;
     st->from = st->next = start;
+    if (!p) FZ_TRY(tell_joining(src, i, s, st, err));
     if (p) {
         s->new_chain = true;
         fz_log(FZ_LOG_WARN, "positions.ignored", FZ_KV("table", "%s", s->text), FZ_KV("split", "%s", sp->name), FZ_KV("table_says", "%" PRId64, p->next), FZ_KV("reading_from", "%" PRId64, start),
@@ -249,6 +287,14 @@ static fz_status resolve_given(job *j, job_sink *s, const job_table *t, fz_error
     return job_diverts_resolve(s->diverts, &t->l, &with, s->pending_arena, &s->pending, err);
 }
 
+/* Is there a log whose positions another name may have? One that was found while the job runs is nobody else's. */
+static bool has_unknown_log(const job *j, const job_sink *s, const job_lineage *l) {
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++)
+            if (!src_get_split(j->sources[k]->source, i)->found_later && !topic_known(l, &s->splits[k][i].key)) return true;
+    return false;
+}
+
 static fz_status read_table(job *j, job_sink *s, fz_arena *a, job_table *out, fz_error *err) {
     job_lineage *l = &out->l;
     cat_table *t = NULL;
@@ -257,7 +303,8 @@ static fz_status read_table(job *j, job_sink *s, fz_arena *a, job_table *out, fz
         out->others = NULL;
         out->n_others = 0;
         out->ignore = j->positions == POSITIONS_IGNORE && !s->committed;
-        return job_delivery_read(j, s, a, l, &out->intent, err);
+        FZ_TRY(job_delivery_read(j, s, a, l, &out->intent, err));
+        return out->ignore || !has_unknown_log(j, s, l) ? FZ_OK : job_delivery_others(j, s, a, &out->others, &out->n_others, err);
     }
     FZ_TRY(cat_load_table(s->catalog, &s->ident, &t, err));
     const ice_io io = job_io(j, t);

@@ -251,7 +251,43 @@ def granted_in_time():
     require(not list(p.place.objects("errors")), "there are error objects")
 
 
-CASES = (kill_local, sleepers_local, stop, error_path, granted_in_time, kill_s3, sleepers_s3)
+
+def renamed():
+    """Another pipeline.name, or another name of the archive's table: nothing comes twice. The start is refused with both names and the numbers; adopt goes on, ignore begins anew, another place is another delivery."""
+    p = Pipeline(Local("renamed"), partitions=1)
+    p.produce(50)
+    p.finish()
+
+    def run(code, name="arch", table="arch", positions="check", **kw):
+        script = p.script(bounded=True, settings={"pipeline.name": name, "frazil.positions": positions}, **kw)
+        text = open(script).read().replace("TEMPORARY TABLE arch ", f"TEMPORARY TABLE {table} ").replace("INSERT INTO arch ", f"INSERT INTO {table} ")
+        open(script, "w").write(text)
+        before = len(open(p.log, errors="replace").read())
+        got = p.start(script).wait(120)
+        log = open(p.log, errors="replace").read()[before:]
+        require(got == code, f"{name}, {table}, {positions}: it ends with {got}, wanted {code}\n{log[-3000:]}")
+        return log
+
+    def seen():
+        return collections.Counter(json.loads(l)["id"] for _, data in p.place.objects() for l in gzip.decompress(data).splitlines())
+
+    for name, table in (("other", "arch"), ("arch", "arch2")):
+        log = run(2, name, table)
+        for part in ("positions.other-key", "'arch/default_catalog.default_database.arch'", f"'{name}/default_catalog.default_database.{table}'", "position is 50", "has 0 to 50"):
+            require(part in log, f"'{part}' is not in\n{log}")
+    require(seen() == p.sent, "a start that was refused has delivered")
+    p.produce(10)
+    log = run(0, "other", positions="adopt")
+    require("positions.adopted" in log and "position=50" in log and seen() == p.sent, f"adopt: {sum(seen().values())} rows of {sum(p.sent.values())}\n{log[-3000:]}")
+    run(0, "other")  # its own now
+    require(seen() == p.sent, "the start after adopt delivered again")
+    run(0, "elsewhere", path=f"file://{p.place.dir}/out2/")
+    require(len(list(p.place.objects("out2"))), "another place is no other delivery")
+    run(0, "third", positions="ignore")
+    require(seen() == p.sent + p.sent, "ignore did not begin anew")
+
+
+CASES = (kill_local, sleepers_local, stop, error_path, granted_in_time, renamed, kill_s3, sleepers_s3)
 wanted = sys.argv[1:] or [f.__name__ for f in CASES]
 if any(w.endswith("_s3") for w in wanted):
     moto("up", PORT)

@@ -596,11 +596,60 @@ static void options(void **state) {
     right("file-extension", ".ndjson.gz");
 }
 
+/* ---- other names for one place ---- */
+
+static void open_as(bench *b, const char *pipeline, const char *path) {
+    fz_error err;
+    memset(b, 0, sizeof *b);
+    b->a = fz_arena_new();
+    const fz_pair o[] = {{.key = "connector", .value = "firehose-s3"}, {.key = "path", .value = path}};
+    dlv_context cx = {.table = "c.d.arch", .pipeline = pipeline, .schema = schema_of(b->a), .state_dir = fz_arena_printf(b->a, "%s/all/%s/c.d.arch", root, pipeline), .time_zone = "UTC", .memory = 8 << 20};
+    if (dlv_open(o, 2, &cx, &b->d, &err) != FZ_OK) fail_msg("%s", err.message);
+    (void)load(b);
+}
+static uint32_t others(bench *b, dlv_other **v) {
+    fz_error err;
+    uint32_t n;
+    if (dlv_others(b->d, fz_arena_printf(b->a, "%s/all", root), b->a, v, &n, &err) != FZ_OK) fail_msg("%s", err.message);
+    return n;
+}
+static void other_names_of_one_place(void **state) {
+    (void)state;
+    bench old, renamed, elsewhere;
+    dlv_other *v;
+    fz_error err;
+    char path[128], path2[128];
+    snprintf(path, sizeof path, "%s/out/", root);
+    snprintf(path2, sizeof path2, "%s/out2/", root);
+    open_as(&old, "old", path);
+    assert_int_equal(others(&old, &v), 0);
+    assert_int_equal(deliver(&old, 7, &err), FZ_OK);
+    assert_int_equal(others(&old, &v), 0); /* it is none of the others */
+    open_as(&renamed, "new", path);
+    open_as(&elsewhere, "new", path2);
+    assert_int_equal(others(&elsewhere, &v), 0);
+    assert_int_equal(others(&renamed, &v), 1);
+    assert_string_equal(v[0].pipeline, "old");
+    assert_string_equal(v[0].table, "c.d.arch");
+    assert_string_equal(v[0].state, "7");
+    assert_string_equal(v[0].intent_ranges, "");
+    dlv_lot *lot = read_to(&old, 9); /* begun, not ended */
+    assert_int_equal(fz_fault_arm("delivery.intent:1:unknown", &err), FZ_OK);
+    assert_int_not_equal(commit_to(&old, lot, 9, &err), FZ_OK);
+    assert_int_equal(others(&renamed, &v), 1);
+    assert_string_equal(v[0].state, "7");
+    assert_string_equal(v[0].intent_ranges, ranges_text(renamed.a, 7, 9));
+    dlv_lot_free(lot);
+    end(&old);
+    end(&renamed);
+    end(&elsewhere);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup(f, fresh)
     const struct CMUnitTest tests[] = {
         T(lots_follow_each_other), T(an_end_at_each_step), T(a_lot_is_tried_again), T(a_copy_is_found_out), T(a_begun_lot_is_respected), T(a_sleeper_wakes), T(old_numbers_are_not_free), T(an_intent_that_cannot_be_made_good),
-        T(damaged_records_are_named), T(rows_that_are_given_up), T(given_up_for_good), T(what_arrived_is_not_given_up), T(without_an_error_path), T(buffers), T(no_times_and_no_state), T(options),
+        T(damaged_records_are_named), T(rows_that_are_given_up), T(given_up_for_good), T(what_arrived_is_not_given_up), T(without_an_error_path), T(buffers), T(no_times_and_no_state), T(options), T(other_names_of_one_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
