@@ -46,6 +46,8 @@ static const char *const names[] = {
     "spool.segment",           /* a new segment has its name, nothing is in it */
     "spool.fsync",             /* before they are synced */
     "spool.durable",           /* they are durable, nobody has been told */
+    "spool.room",              /* the disk is asked for its room: there is none */
+    "spool.shortened",         /* a segment that nobody wants was cut to a torn frame, the next one is not there */
     "spool.trim",              /* before a segment is removed */
     "spool.leapt",             /* at a start: numbers have leapt, what was damaged or torn is still there */
     "spool.kept",              /* at a start: a segment that cannot be used has its second name, its place is not taken */

@@ -48,6 +48,9 @@ static int report(const char *run_path, bool as_json) {
                    json_string_value(json_object_get(d, "delivery")), json_string_value(json_object_get(d, "state")), json_integer_value(json_object_get(d, "delivered")),
                    json_integer_value(json_object_get(d, "filtered")), json_integer_value(json_object_get(d, "rejected")), json_integer_value(json_object_get(d, "unparseable")),
                    json_integer_value(json_object_get(d, "diverted")), json_integer_value(json_object_get(d, "left")));
+    json_array_foreach(json_object_get(r, "unread"), i, d) if (!as_json)
+        printf("%s: not read by this job, %" JSON_INTEGER_FORMAT " records left; name the table as before, or drain with the old script\n", json_string_value(json_object_get(d, "directory")),
+               json_integer_value(json_object_get(d, "records")));
     int code = json_is_true(json_object_get(r, "drained")) ? JOB_DONE : JOB_FAILED;
     json_decref(r);
     return code;

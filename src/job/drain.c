@@ -2,9 +2,12 @@
  *
  *     SIGUSR1 (frazil drain) -> sources are given their present end as a stop -> the job runs to it like a bounded one -> report
  *
- * While it runs a job has <state dir>/<pipeline>.run, by which `frazil drain` finds it; at the end of a drain it leaves <pipeline>.drained.
+ * While it runs a job has <state dir>/<pipeline>.run, by which `frazil drain` finds it (written again and again until the disk takes it); at the end of a drain it leaves <pipeline>.drained.
+ * Spools of the state directory that nobody has open and that hold records belong to tables that the script does not read, or does not name so any more: who was acknowledged believes them safe, so that they are
+ * told of at the start, and a drain with them is not clean.
  */
 #include "job/job_int.h"
+#include "spool/spool.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -28,15 +31,18 @@ char *job_run_file(const char *state_dir, const char *pipeline, const char *endi
     return fz_buf_steal(&b);
 }
 
-static void write_file(const char *path, json_t *j) {
+static bool write_file(const char *path, json_t *j, bool quiet) {
     char *text = json_dumps(j, JSON_INDENT(2)), *tmp = fz_asprintf("%s.tmp", path);
     FILE *f = fopen(tmp, "we");
     bool ok = f && fputs(text, f) >= 0;
     if (f) ok &= fclose(f) == 0;
-    if (!ok || rename(tmp, path) != 0) fz_log(FZ_LOG_WARN, "job.run-file", FZ_KV("path", "%s", path), FZ_KV("error", "%s", strerror(errno)), NULL);
+    ok = ok && rename(tmp, path) == 0;
+    if (!ok && !quiet) fz_log(FZ_LOG_WARN, "job.run-file", FZ_KV("path", "%s", path), FZ_KV("error", "%s", strerror(errno)), NULL);
+    if (!ok) unlink(tmp);
     fz_free(tmp);
     free(text); /* jansson's own allocation */
     json_decref(j);
+    return ok;
 }
 
 /* Together with the pid, the time at which the process began tells it from a later one of the same number (proc(5), stat, field 22). */
@@ -53,15 +59,33 @@ uint64_t job_process_start(int64_t pid) {
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-void job_run_file_write(const job *j) {
+bool job_run_file_write(const job *j, bool quiet) {
     const char *dir = conf_get(j->spec->settings, "frazil.state.dir");
     char *path = job_run_file(dir, j->spec->name, ".run"), *old = job_run_file(dir, j->spec->name, ".drained");
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST) fz_log(FZ_LOG_WARN, "job.run-file", FZ_KV("path", "%s", dir), FZ_KV("error", "%s", strerror(errno)), NULL);
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST && !quiet) fz_log(FZ_LOG_WARN, "job.run-file", FZ_KV("path", "%s", dir), FZ_KV("error", "%s", strerror(errno)), NULL);
     unlink(old);
-    write_file(path, json_pack("{s:s, s:s, s:I, s:I}", "pipeline", j->spec->name, "run-id", j->run_id, "pid", (json_int_t)getpid(), "started", (json_int_t)job_process_start(getpid())));
+    bool ok = write_file(path, json_pack("{s:s, s:s, s:I, s:I}", "pipeline", j->spec->name, "run-id", j->run_id, "pid", (json_int_t)getpid(), "started", (json_int_t)job_process_start(getpid())), quiet);
     fz_free(path);
     fz_free(old);
+    return ok;
 }
+
+/* ---- spools that nobody reads ---- */
+typedef struct unread { json_t *all; uint64_t n; } unread;
+static void note_unread(void *cx, const char *dir, uint64_t records) {
+    unread *u = cx;
+    u->n += records;
+    json_array_append_new(u->all, json_pack("{s:s, s:I}", "directory", dir, "records", (json_int_t)records));
+    fz_log(FZ_LOG_WARN, "spool.unread", FZ_KV("dir", "%s", dir), FZ_KV("records", "%" PRIu64, records), FZ_KV("reason", "%s", "it holds acknowledged records, and no table of this job has its name"),
+           FZ_KV("hint", "%s", "name the table as before, or drain with the old script"), NULL);
+}
+/* The job's own spools are open, and so not among them. */
+static unread find_unread(const job *j) {
+    unread u = {json_array(), 0};
+    spool_unread(conf_get(j->spec->settings, "frazil.state.dir"), note_unread, &u);
+    return u;
+}
+void job_tell_unread(const job *j) { json_decref(find_unread(j).all); }
 
 void job_run_file_remove(const job *j) {
     char *path = job_run_file(conf_get(j->spec->settings, "frazil.state.dir"), j->spec->name, ".run");
@@ -120,11 +144,16 @@ fz_status job_drain_report(job *j, fz_status rc, fz_error *err) {
         fz_log(n ? FZ_LOG_ERROR : FZ_LOG_INFO, "drain.delivery", FZ_KV("delivery", "%s", s->text), FZ_KV("delivered", "%" PRIu64, t.delivered), FZ_KV("rejected", "%" PRIu64, t.rejected),
                FZ_KV("left", "%" PRIu64, n), NULL);
     }
-    bool clean = !left && !stopped && rc == FZ_OK && !atomic_load(&j->failed);
+    unread u = find_unread(j);
+    bool clean = !left && !u.n && !stopped && rc == FZ_OK && !atomic_load(&j->failed);
     char *path = job_run_file(conf_get(j->spec->settings, "frazil.state.dir"), j->spec->name, ".drained");
-    write_file(path, json_pack("{s:s, s:s, s:b, s:o}", "pipeline", j->spec->name, "run-id", j->run_id, "drained", clean, "deliveries", all));
+    (void)write_file(path, json_pack("{s:s, s:s, s:b, s:o, s:o}", "pipeline", j->spec->name, "run-id", j->run_id, "drained", clean, "deliveries", all, "unread", u.all), false);
     fz_free(path);
     if (clean || rc != FZ_OK) return rc;
+    if (!left && !stopped && u.n) {
+        fz_fail(err, FZ_FATAL, "drain.unread", "%" PRIu64 " records are left in spools that no table of this job reads", u.n);
+        return fz_hint(err, "name the table as before, or drain with the old script; the log names the directories (spool.unread)");
+    }
     fz_fail(err, FZ_FATAL, "drain.left", "the drain has ended with %" PRIu64 " records that are not delivered", left);
     return fz_hint(err, "start the job again: it goes on where its deliveries stand");
 }

@@ -610,10 +610,11 @@ static bool recover_lost_offsets(job *j) {
 }
 
 /* ---- the loop ---- */
-static void loop(job *j) {
+#define RUN_FILE_NS 1000000000ll
+static void loop(job *j, bool found) { /* found: its run file is there */
     const conf *c = j->spec->settings;
     int64_t interval = conf_get_i64(c, "execution.checkpointing.interval") * 1000000, pause = conf_get_i64(c, "execution.checkpointing.min-pause") * 1000000;
-    int64_t due = any_claim(j) ? 0 : fz_mono_ns() + interval, discovery = fz_mono_ns() + DISCOVERY_NS;
+    int64_t due = any_claim(j) ? 0 : fz_mono_ns() + interval, discovery = fz_mono_ns() + DISCOVERY_NS, run_file = fz_mono_ns() + RUN_FILE_NS;
     for (;;) {
         tend_sinks(j);
         job_gauges(j);
@@ -633,6 +634,10 @@ static void loop(job *j) {
             if (due < fz_mono_ns() + pause) due = fz_mono_ns() + pause;
         }
         if (now >= discovery) discovery = discover(j);
+        if (!found && now >= run_file) {
+            found = job_run_file_write(j, true);
+            run_file = now + RUN_FILE_NS;
+        }
         fz_sleep_ms(10);
     }
     if (job_stop_requested() < 2) last_checkpoint(j);
@@ -728,8 +733,8 @@ fz_status job_run(const job_spec *spec, job_report *report, fz_error *err) {
     if (rc == FZ_OK) {
         fz_log(FZ_LOG_INFO, "job.start", FZ_KV("pipeline", "%s", spec->name), FZ_KV("run", "%s", j->run_id), FZ_KV("sources", "%u", j->n_sources), FZ_KV("sinks", "%u", j->n_sinks), NULL);
         job_status *st = job_status_new(j);
-        job_run_file_write(j);
-        loop(j);
+        job_tell_unread(j);
+        loop(j, job_run_file_write(j, false));
         job_status_free(st);
         rc = conclude(j, report, err);
         if (j->draining) rc = job_drain_report(j, rc, err);

@@ -301,7 +301,8 @@ bool job_drain_requested(void);
 void job_drain_begin(job *j);
 /* After the loop. rc and err: how the job ended; gives "drain.left" when something is left and nothing else was wrong. */
 fz_status job_drain_report(job *j, fz_status rc, fz_error *err) FZ_MUST_USE;
-void job_run_file_write(const job *j);
+bool job_run_file_write(const job *j, bool quiet); /* false: it could not be written; quiet: which was told before */
+void job_tell_unread(const job *j);                /* one warning for each spool of the state directory that holds records and that nobody has open */
 void job_run_file_remove(const job *j);
 
 /* oneshot.c */

@@ -133,6 +133,7 @@ void ops_doctor(const ops_plan *p, const ops_doctor_options *o, fz_buf *out, boo
     doc_settings(&d);
     doc_catalogs(&d);
     doc_sources(&d);
+    doc_unread_spools(&d);
     doc_tables(&d);
     doc_deliveries(&d);
     doc_positions(&d);

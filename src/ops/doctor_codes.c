@@ -31,6 +31,7 @@ static const ops_doctor_code codes[] = {
     {"doctor.kafka.group", "The consumer group may be told what has been committed. A failure only if reading begins at the group's offsets, else a warning: positions live in the table.", "With ACLs: Read on the group; or 'properties.commit.offsets.on.checkpoint' = 'false'."},
     {"doctor.source", "Sources other than Kafka: files, generated rows, listeners' own options.", "As the answer says."},
     {"doctor.spool", "The spool of a source that listens: free, writable, and room on the disk for 'spool.max-size' (a warning).", "Make the directory, give the user of the process rights to it, make room; or set frazil.state.dir."},
+    {"doctor.spool.unread", "A spool of the state directory holds records, and no table of the script has its name: a table was renamed (a warning).", "Name the table as before, or drain with the old script."},
     {"doctor.listen", "The address can be taken; a port that is in use is told with who holds it.", "End the other program, or listen on another port."},
     {"doctor.listen.tls", "'tls.cert', 'tls.key' and 'tls.ca' can be read and belong together; an end of validity that is near is a warning.", "PEM files, readable for the user of the process; `openssl x509 -in CERT -noout -pubkey` and `openssl pkey -in KEY -pubout` print the same."},
     {"doctor.listen.auth", "Who may send. Beyond loopback without anything that authenticates ('allow-unauthenticated') it is a warning.", "The connector's own authentication, or 'tls.ca'."},

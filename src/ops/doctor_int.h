@@ -37,6 +37,8 @@ typedef struct doctor {
     struct doctor *outer;        /* a part of another examination, whose steps are not told; else NULL */
     struct doc_scope *scopes;    /* doctor_aws.c */
     struct doc_door *doors;      /* doctor_listen.c */
+    struct doc_spool *spools;    /* the same: of the script's tables */
+    bool spools_unknown;         /* a source was not opened: which spool is its own is not known */
     struct doc_bucket *buckets;  /* doctor_store.c */
     struct doc_catalog *catalogs; /* by index of the plan */
     struct doc_table *tables;
@@ -134,6 +136,7 @@ const char *doc_nearest(doctor *d, const char *path);
 /* What a source would listen on. */
 void doc_doors(doctor *d, const src_doors *doors, const char *table);
 void doc_metrics_port(doctor *d);
+void doc_unread_spools(doctor *d); /* after all sources */
 void doc_deliveries(doctor *d);
 void doc_metrics_cloudwatch(doctor *d);
 #endif

@@ -17,6 +17,7 @@
 
 enum { DAY_S = 86400, CERTIFICATE_DAYS = 14 };
 
+typedef struct doc_spool { const char *dir; struct doc_spool *next; } doc_spool;
 typedef struct doc_door { const char *address, *whose; bool datagrams; struct doc_door *next; } door;
 
 /* ---- who has a port ---- */
@@ -182,6 +183,9 @@ static const doc_step *spool_step(doctor *d, const src_doors *o, const char *tab
 }
 
 void doc_doors(doctor *d, const src_doors *o, const char *table) {
+    doc_spool *mine = FZ_ANEW(d->a, doc_spool);
+    *mine = (doc_spool){fz_arena_strdup(d->a, o->spool_dir), d->spools};
+    d->spools = mine;
     const doc_step *used = spool_step(d, o, table);
     for (uint32_t i = 0; i < o->n; i++) {
         const src_listening *l = &o->v[i];
@@ -192,6 +196,20 @@ void doc_doors(doctor *d, const src_doors *o, const char *table) {
         if (l->tls_cert) certificates(d, l, subject);
         if (!doc_find(d, "doctor.listen.auth", subject)) who_may_send(d, l, subject);
     }
+}
+
+static void unread(void *cx, const char *dir, uint64_t records) {
+    doctor *d = cx;
+    for (const doc_spool *x = d->spools; x; x = x->next)
+        if (strcmp(x->dir, dir) == 0) return;
+    doc_step *s = doc_begin(d, "doctor.spool.unread", fz_arena_strdup(d->a, dir));
+    doc_asked(d, s, "does a spool of frazil.state.dir hold records that no table of the script reads?");
+    if (doc_blocked(d, s, NULL)) return;
+    doc_warn(d, s, "it holds %llu acknowledged records, no table of the script has its name, and no process has it open", (unsigned long long)records);
+    doc_advise(d, s, "name the table as before, or drain with the old script");
+}
+void doc_unread_spools(doctor *d) {
+    if (!d->spools_unknown && (d->plan->n_inserts || d->plan->n_deliveries)) spool_unread(conf_get(d->plan->settings, "frazil.state.dir"), unread, d);
 }
 
 /* ---- /metrics ---- */

@@ -193,9 +193,13 @@ static void other_source(doctor *d, const sql_plan *scan) {
     fz_error e = {0};
     job_scan *scanned = NULL;
     doc_asked(d, s, "open connector '%s'%s%s", connector ? connector : "", path ? " at " : "", path ? path : "");
-    if (doc_blocked(d, s, NULL)) return;
+    if (doc_blocked(d, s, NULL)) {
+        d->spools_unknown = true;
+        return;
+    }
     if (job_scan_open(scan, &cx, &scanned, &e) != FZ_OK) not_opened(d, s, &e);
     else doc_ok(d, s, "connector '%s', %u split%s", connector, src_n_splits(job_scan_source(scanned)), src_n_splits(job_scan_source(scanned)) == 1 ? "" : "s");
+    d->spools_unknown |= !doc_good(s);
     const src_doors *doors = doc_good(s) ? src_listens(job_scan_source(scanned)) : NULL;
     if (doors) doc_doors(d, doors, scan->table->path);
     job_scan_close(scanned);

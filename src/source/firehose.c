@@ -237,7 +237,7 @@ static void call(firehose_source *f, net_http_request *r) {
     fz_error e;
     operation op = operation_of(r);
     if (!admit(f, r) || !signature_fits(f, r)) return;
-    if (op <= OP_PUT_BATCH && src_spooled_full(&f->s)) { /* before any work is done */
+    if (op <= OP_PUT_BATCH && src_spooled_refuses(&f->s)) { /* before any work is done */
         no_room(f, r, 1);
         return;
     }

@@ -196,7 +196,7 @@ static bool append(http_source *h, net_http_request *r, bool last_try) {
 static bool take(http_source *h, net_http_request *r, bool last_try) {
     fz_sv text;
     bool done = true;
-    if (src_spooled_full(&h->s)) answer_no_room(h, r, "there is no room for more records now"); /* before any work is done */
+    if (src_spooled_refuses(&h->s)) answer_no_room(h, r, "there is no room for more records now"); /* before any work is done */
     else if (unpack(h, r, &text) && split(h, r, text)) done = append(h, r, last_try);
     if (h->unpacked.cap > KEEP_BYTES) fz_buf_free(&h->unpacked);
     if (h->frame.bytes.cap > KEEP_BYTES || h->frame.cap > KEEP_BYTES / 16) src_frame_free(&h->frame);

@@ -94,7 +94,7 @@ static fz_status append(otlp_source *o, otlp_request *q, fz_error *err) {
 static fz_status take(otlp_source *o, otlp_request *q, fz_error *err) {
     fz_sv message;
     otlp_batch *b = &o->batch;
-    if (src_spooled_full(&o->s)) return fz_fail(err, FZ_RETRY, "spool.full", "there is no room for more records now"); /* before any work is done */
+    if (src_spooled_refuses(&o->s)) return fz_fail(err, FZ_RETRY, "spool.full", "there is no room for more records now"); /* before any work is done */
     fz_status rc = unfold(o, &q->body, &message, err);
     if (rc == FZ_OK) rc = otlp_split(message.p, message.n, o->s.base.cx.max_record_size, o->max_message, b, err);
     keep_small(&o->unpacked);

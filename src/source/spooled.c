@@ -335,6 +335,7 @@ void src_spooled_hold_datagrams(src_spooled *s) {
     pause_datagrams(s, true);
 }
 bool src_spooled_full(const src_spooled *s) { return spool_full(s->spool); }
+bool src_spooled_refuses(src_spooled *s) { return spool_refuses(s->spool); }
 
 /* A connection that goes on may be held again at once. */
 static void go_on(src_spooled *s) {

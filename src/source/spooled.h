@@ -122,6 +122,7 @@ void src_spooled_let_go(src_spooled *s, const net_conn *c);
 /* The same for all datagram listeners of the source. */
 void src_spooled_hold_datagrams(src_spooled *s);
 bool src_spooled_full(const src_spooled *s); /* any thread; an append would be refused */
+bool src_spooled_refuses(src_spooled *s);    /* the same, asked by who refuses then: counted (spool_refuses) */
 
 /* ---- metrics: any thread ---- */
 typedef struct src_counter { fz_metric metric; const char *label; const _Atomic uint64_t *value; } src_counter;

@@ -104,7 +104,7 @@ static void set_aside(spool *s, const found *f, bool stays) {
 }
 
 /* ---- looking ---- */
-static bool segment_name(const char *name, uint64_t *first) {
+bool spl_segment_name(const char *name, uint64_t *first) {
     return strlen(name) == 24 && strcmp(name + 20, ".seg") == 0 && strspn(name, "0123456789") == 20 && fz_parse_u64((fz_sv){name, 20}, first);
 }
 static int by_first(const void *a, const void *b) {
@@ -112,7 +112,7 @@ static int by_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static bool head_right(const spl_head *h) { return memcmp(h->magic, "FZSPOOL", 8) == 0 && h->sum == XXH3_64bits(h, offsetof(spl_head, sum)); }
+bool spl_head_right(const spl_head *h) { return memcmp(h->magic, "FZSPOOL", 8) == 0 && h->sum == XXH3_64bits(h, offsetof(spl_head, sum)); }
 
 static fz_status look_at(const spool *s, found *f, fz_error *err) {
     char *path = spl_path(s, f->first, ".seg");
@@ -131,7 +131,7 @@ static fz_status look_at(const spool *s, found *f, fz_error *err) {
     if (fd >= 0) close(fd);
     if (!f->why) {
         if (got < sizeof f->head) f->why = "it is shorter than a head";
-        else if (!head_right(&f->head)) f->why = "its head is damaged";
+        else if (!spl_head_right(&f->head)) f->why = "its head is damaged";
         else if (f->head.version > SPL_VERSION) newer = true;
         else if (f->head.first != f->first || f->head.size != SPL_HEAD || f->head.after > f->first) f->why = "its head does not fit its name";
     }
@@ -151,7 +151,7 @@ static fz_status list(const spool *s, found **out, size_t *n, fz_error *err) {
     for (struct dirent *e; (e = readdir(d));) {
         found f = {0};
         if (fz_ends(e->d_name, ".tmp")) unlinkat(s->dir_fd, e->d_name, 0); /* never got its name: nothing durable is in it */
-        if (!segment_name(e->d_name, &f.first)) continue;
+        if (!spl_segment_name(e->d_name, &f.first)) continue;
         FZ_GROW(*out, *n, cap);
         (*out)[(*n)++] = f;
     }
@@ -162,7 +162,7 @@ static fz_status list(const spool *s, found **out, size_t *n, fz_error *err) {
 }
 
 /* ---- incarnation ---- */
-static bool looks_like_uuid(const char *p) {
+bool spl_looks_like_uuid(const char *p) {
     for (int i = 0; i < 36; i++)
         if (i == 8 || i == 13 || i == 18 || i == 23 ? p[i] != '-' : !strchr("0123456789abcdef", p[i]) || !p[i]) return false;
     return true;
@@ -177,13 +177,13 @@ static fz_status find_incarnation(spool *s, const found *v, size_t n, bool *name
     fz_status rc = fd < 0 && e != ENOENT ? spl_fail(err, e, "read", path) : FZ_OK;
     fz_free(path);
     FZ_TRY(rc);
-    bool right = got == 36 && looks_like_uuid(text);
+    bool right = got == 36 && spl_looks_like_uuid(text);
     *named = right && n;
     if (right && !n) fz_log(FZ_LOG_WARN, "spool.segments-lost", FZ_KV("dir", "%s", s->dir), FZ_KV("incarnation", "%s", text), FZ_KV("reason", "%s", "all of its segments are gone: another spool begins"), NULL);
     for (size_t i = 0; i < n && !right; i++) { /* the file is lost, the segments know it too */
         if (v[i].why) continue;
         memcpy(text, v[i].head.incarnation, 36);
-        right = looks_like_uuid(text);
+        right = spl_looks_like_uuid(text);
     }
     if (right && n) memcpy(s->incarnation, text, sizeof text);
     else fz_uuid4(s->incarnation);
@@ -272,45 +272,6 @@ static fz_status settle(spool *s, found *v, size_t n, fz_error *err) {
     for (size_t i = 0; i < n; i++)
         if (v[i].why) set_aside(s, &v[i], i + 1 == n && !leapt);
     return FZ_OK;
-}
-
-fz_status spool_look(const char *dir, bool *found_one, char incarnation[37], uint64_t *low, fz_error *err) {
-    char *path = fz_asprintf("%s/incarnation", dir);
-    int fd = open(path, O_RDONLY | O_CLOEXEC), e = errno;
-    size_t got = 0;
-    memset(incarnation, 0, 37);
-    *low = 0;
-    fz_status rc = fd < 0 && e != ENOENT ? spl_fail(err, e, "read", path) : FZ_OK;
-    if (fd >= 0) {
-        spl_read_at(fd, 0, (uint8_t *)incarnation, 36, &got);
-        close(fd);
-    }
-    *found_one = got == 36 && looks_like_uuid(incarnation);
-    DIR *d = *found_one ? opendir(dir) : NULL;
-    uint64_t first, least = UINT64_MAX;
-    for (struct dirent *x; d && (x = readdir(d));)
-        if (segment_name(x->d_name, &first) && first < least) least = first;
-    if (d) closedir(d);
-    spl_head h = {.after = UINT64_MAX};
-    char *name = fz_asprintf("%s/%020" PRIu64 ".seg", dir, least);
-    if (least != UINT64_MAX && (fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) >= 0) {
-        spl_read_at(fd, 0, (uint8_t *)&h, sizeof h, &got);
-        close(fd);
-    }
-    fz_free(name);
-    if (least != UINT64_MAX) *low = head_right(&h) && h.after < least ? h.after : least;
-    fz_free(path);
-    return rc;
-}
-
-bool spool_in_use(const char *dir) {
-    char *path = fz_asprintf("%s/lock", dir);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    fz_free(path);
-    if (fd < 0) return false;
-    bool used = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    close(fd); /* and lets go of the lock */
-    return used;
 }
 
 fz_status spl_recover(spool *s, fz_error *err) {

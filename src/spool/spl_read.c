@@ -202,7 +202,9 @@ fz_status spool_next(spool_reader *r, int64_t timeout_ms, spool_view *out, bool 
         pthread_mutex_lock(&s->lock);
         bool there;
         while (!(there = locate(r, &p)) && !over && r->last == r->want) wait_moved(s, &until, &over);
+        bool trimmed = r->open && s->n_segs && r->seg_first < s->segs[0].first;
         pthread_mutex_unlock(&s->lock);
+        if (trimmed) leave_segment(r); /* a removed file holds its room for as long as it is open */
         if (!there && r->last < r->want) {
             *out = (spool_view){.from = r->last, .first = r->want};
             count_lost(s, r->last, r->want);

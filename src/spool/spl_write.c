@@ -7,10 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST_PAUSE_MS = 50, LAST_PAUSE_MS = 2000, STAGE_BYTES = 2 << 20 };
+enum { FIRST_PAUSE_MS = 50, LAST_PAUSE_MS = 2000, ROOM_PAUSE_MS = 250, STAGE_BYTES = 2 << 20, LEAST_RESERVE = 1 << 20, MOST_RESERVE = 16 << 20 };
 
 typedef struct run { spl_blob *head; uint32_t n; size_t bytes, on_disk; uint64_t end; } run; /* bytes: in memory */
 
@@ -44,12 +45,43 @@ fz_status spl_remove_below(spool *s, uint64_t upto, fz_error *err) {
 void spl_check_full(spool *s) {
     bool was = atomic_load(&s->full);
     if (s->refused_need && s->seg_bytes + s->queued + s->refused_need <= (uint64_t)s->max_bytes) s->refused_need = 0;
-    bool full = s->refused_need || s->failing;
+    bool full = s->refused_need || s->disk_need || s->failing;
     atomic_store(&s->full, full);
     if (was && !full) {
         s->notify = true;
         pthread_cond_signal(&s->work);
     }
+}
+
+/* ---- the disk's room (lock held) ---- */
+
+/* Intents, positions and what else a delivery must write before records can be trimmed lie beside the spool: a spool that took the last of the room would wait for itself. */
+static void look_disk(const spool *s, uint64_t *free_bytes, uint64_t *reserve) {
+    struct statvfs v;
+    *free_bytes = UINT64_MAX;
+    *reserve = 0;
+    if (fz_fault("spool.room") != FZ_FAULT_NONE) *free_bytes = 0;
+    else if (fstatvfs(s->dir_fd, &v) != 0 || !v.f_blocks || !v.f_frsize) return; /* a file system that does not tell */
+    else {
+        uint64_t want = (uint64_t)s->max_bytes / 50, quarter = (uint64_t)v.f_blocks * v.f_frsize / 4;
+        if (want < LEAST_RESERVE) want = LEAST_RESERVE;
+        if (want > MOST_RESERVE) want = MOST_RESERVE;
+        *reserve = want < quarter ? want : quarter;
+        *free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
+    }
+}
+void spl_look_room(spool *s) {
+    uint64_t free_bytes;
+    look_disk(s, &free_bytes, &s->reserve);
+    s->room = free_bytes > s->reserve ? free_bytes - s->reserve : 0;
+    if (s->disk_need && s->room >= s->disk_need + s->queued) s->disk_need = 0;
+    spl_check_full(s);
+}
+bool spl_starved(const spool *s) { return s->failing == ENOSPC || s->disk_need; }
+bool spl_can_give(const spool *s) {
+    if (!s->n_segs) return false;
+    const spl_seg *last = &s->segs[s->n_segs - 1];
+    return (s->n_segs > 1 && s->segs[1].after <= s->trim_to) || (last->size > SPL_HEAD && last->end <= s->trim_to);
 }
 
 void spl_evict(spool *s, size_t want) {
@@ -100,6 +132,7 @@ static fz_status begin_segment(spool *s, fz_error *err) {
     s->fd = fd;
     pthread_mutex_lock(&s->lock);
     s->leapt_from = UINT64_MAX;
+    s->cut = false;
     if (again) {
         s->seg_bytes -= last_seg(s)->size;
         *last_seg(s) = g;
@@ -170,6 +203,12 @@ static fz_status sync_run(const spool *s, fz_error *err) {
 
 /* Makes a run durable. After a failure the file ends where it was durable, and is not written to again unless all that was missing was room for the write. */
 static fz_status store(spool *s, run *r, bool fresh, fz_error *err) {
+    uint64_t left, reserve;
+    look_disk(s, &left, &reserve);
+    if (left < r->bytes + reserve / 2) { /* somebody else took room since the append */
+        fz_fail(err, FZ_RETRY, "spool.no-space", "cannot write to '%s': %s", s->dir, strerror(ENOSPC));
+        return fz_detail(err, "%" PRIu64 " bytes are left on the disk; what deliveries must write about these records is to find room too", left);
+    }
     if (s->fd < 0 || fresh) FZ_TRY(begin_segment(s, err));
     pthread_mutex_lock(&s->lock);
     spl_seg g = *last_seg(s);
@@ -217,7 +256,7 @@ static void publish(spool *s, const run *r) {
     s->stats.syncs++;
     atomic_store_explicit(&s->durable, r->end, memory_order_release);
     spl_evict(s, 0);
-    spl_check_full(s);
+    spl_look_room(s);
     pthread_cond_broadcast(&s->moved);
 }
 
@@ -228,8 +267,7 @@ static void tell_watchers(spool *s) {
     pthread_mutex_unlock(&s->watch_lock);
 }
 
-/* lock held; waits where the thread is told of the end only */
-static void pause_ms(spool *s, int64_t ms) {
+static struct timespec after_ms(int64_t ms) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ms / 1000;
@@ -238,21 +276,48 @@ static void pause_ms(spool *s, int64_t ms) {
         until.tv_sec++;
         until.tv_nsec -= 1000000000;
     }
+    return until;
+}
+/* lock held; waits where the thread is told of the end only */
+static void pause_ms(spool *s, int64_t ms) {
+    struct timespec until = after_ms(ms);
     while (!s->closing && pthread_cond_timedwait(&s->work, &s->lock, &until) == 0) {}
+}
+
+/* The last segment, of which nothing is wanted, is to give room for the next one's head. What is left is a torn frame: whatever becomes of this process, a start sees that numbers must leap. lock held. */
+static bool shorten(spool *s) {
+    spl_seg *g = last_seg(s);
+    const uint64_t size = SPL_HEAD + sizeof(spl_frame) / 2;
+    if (s->cut || g->size <= size) return false;
+    char *path = spl_path(s, g->first, ".seg");
+    s->cut = truncate(path, (off_t)size) == 0;
+    fz_free(path);
+    if (!s->cut) return false;
+    s->seg_bytes -= g->size - size;
+    g->size = size;
+    (void)fz_fault("spool.shortened");
+    return true;
 }
 
 /* A new segment after the last one, all of whose records are committed, so that the last one can go. lock held. */
 static void roll(spool *s) {
     s->roll = false;
-    fz_error err;
-    if (s->head) return;
+    fz_error err = {0};
+    fz_status rc = spl_remove_below(s, s->trim_to, &err);
     spl_seg *g = last_seg(s);
-    if (!g || g->size <= SPL_HEAD || g->end > s->trim_to) return;
-    pthread_mutex_unlock(&s->lock);
-    fz_status rc = begin_segment(s, &err);
-    pthread_mutex_lock(&s->lock);
-    if (rc == FZ_OK) rc = spl_remove_below(s, s->trim_to, &err);
-    if (rc != FZ_OK) fz_log_error(FZ_LOG_WARN, "spool.trim", &err);
+    if (rc == FZ_OK && g && g->size > SPL_HEAD && g->end <= s->trim_to) {
+        pthread_mutex_unlock(&s->lock);
+        rc = begin_segment(s, &err);
+        pthread_mutex_lock(&s->lock);
+        if (rc != FZ_OK && strcmp(err.code, "spool.no-space") == 0 && shorten(s)) {
+            pthread_mutex_unlock(&s->lock);
+            rc = begin_segment(s, &err);
+            pthread_mutex_lock(&s->lock);
+        }
+        if (rc == FZ_OK) rc = spl_remove_below(s, s->trim_to, &err);
+    }
+    if (rc == FZ_OK) spl_look_room(s);
+    else if (!s->failing && !s->disk_need) fz_log_error(FZ_LOG_WARN, "spool.trim", &err);
 }
 
 static void fail(spool *s, const fz_error *err, int64_t *wait_ms) {
@@ -266,6 +331,20 @@ static void fail(spool *s, const fz_error *err, int64_t *wait_ms) {
     pthread_mutex_lock(&s->lock);
     pause_ms(s, *wait_ms);
     if (*wait_ms < LAST_PAUSE_MS) *wait_ms *= 2;
+}
+
+/* Nobody says when a disk has room again. lock held. */
+static void rest(spool *s) {
+    while (!s->head && !s->closing && !s->roll && !s->notify) {
+        if (!s->disk_need) {
+            pthread_cond_wait(&s->work, &s->lock);
+            continue;
+        }
+        const struct timespec until = after_ms(ROOM_PAUSE_MS);
+        pthread_cond_timedwait(&s->work, &s->lock, &until);
+        spl_look_room(s);
+        if (s->disk_need && spl_can_give(s)) s->roll = true;
+    }
 }
 
 static void step(spool *s, int64_t *wait_ms) {
@@ -289,14 +368,14 @@ void *spl_thread(void *p) {
     int64_t wait_ms = FIRST_PAUSE_MS;
     pthread_mutex_lock(&s->lock);
     for (;;) {
-        while (!s->head && !s->closing && !s->roll && !s->notify) pthread_cond_wait(&s->work, &s->lock);
+        rest(s);
         if (s->notify) {
             s->notify = false;
             pthread_mutex_unlock(&s->lock);
             tell_watchers(s);
             pthread_mutex_lock(&s->lock);
         }
-        if (s->roll) roll(s);
+        if (s->roll || (s->failing == ENOSPC && spl_can_give(s))) roll(s);
         bool last_try = s->closing;
         if (s->head) step(s, &wait_ms);
         if (last_try && (!s->head || s->failing)) break;

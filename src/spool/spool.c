@@ -101,6 +101,7 @@ fz_status spool_open(const char *dir, const spool_options *o, spool **out, fz_er
     if (rc == FZ_OK) rc = spl_recover(s, err);
     if (rc == FZ_OK) {
         atomic_store(&s->durable, s->next);
+        spl_look_room(s);
         if (pthread_create(&s->thread, NULL, spl_thread, s) != 0) rc = fz_fail(err, FZ_RETRY, "spool.io", "cannot start a thread: %s", strerror(errno));
     }
     if (rc != FZ_OK) {
@@ -119,6 +120,7 @@ void spool_close(spool *s) {
     pthread_cond_broadcast(&s->moved);
     pthread_mutex_unlock(&s->lock);
     pthread_join(s->thread, NULL);
+    spl_note_trimmed(s);
     if (s->head)
         fz_log(FZ_LOG_ERROR, "spool.closed-unwritten", FZ_KV("dir", "%s", s->dir), FZ_KV("records", "%llu", (unsigned long long)(s->next - atomic_load(&s->durable))),
                FZ_KV("reason", "%s", "the disk failed; their senders were told nothing and send them again"), NULL);
@@ -197,12 +199,31 @@ static uint64_t size_with(const spool *s, size_t need) {
     uint64_t coming = s->queued + need;
     return s->seg_bytes + coming + coming / (SPL_LARGE_RUN / SPL_PAGE) + SPL_PAGE + (coming / (uint64_t)s->segment_bytes + 1) * SPL_HEAD;
 }
+/* lock held. Does the disk have the room, beyond the reserve? A large message is not to keep small ones out for ever: what is waited for is a little room. */
+static bool disk_has(spool *s, size_t need) {
+    enum { LITTLE = 64 << 10 };
+    uint64_t want = size_with(s, need) - s->seg_bytes;
+    if (want <= s->room) return true;
+    spl_look_room(s);
+    if (want <= s->room) return true;
+    s->disk_need = need < LITTLE ? need + 2 * SPL_PAGE : LITTLE;
+    if (spl_can_give(s)) s->roll = true;
+    pthread_cond_signal(&s->work);
+    return false;
+}
+static fz_status refuse_disk(spool *s, fz_error *err) {
+    s->stats.refused++;
+    spl_check_full(s);
+    fz_fail(err, FZ_RETRY, "spool.no-space", "the spool '%s' takes no more: %s", s->dir, strerror(ENOSPC));
+    return fz_detail(err, "%llu bytes are left beyond the %llu that are kept for what deliveries must write", (unsigned long long)s->room, (unsigned long long)s->reserve);
+}
 /* lock held. Room in memory and on disk, or the reason why not. Half of the memory is for what is on its way, so that the newest frames stay for readers. */
 static fz_status wait_room(spool *s, size_t need, int64_t wait_ms, fz_error *err) {
     struct timespec until;
     wait_until(&until, wait_ms);
     for (;;) {
         if (s->failing || size_with(s, need) > (uint64_t)s->max_bytes) return refuse(s, (size_t)(size_with(s, need) - s->seg_bytes - s->queued), err);
+        if (!disk_has(s, need)) return refuse_disk(s, err);
         if (!s->queued || s->queued + need <= s->memory / 2) return FZ_OK;
         if (wait_ms <= 0 || pthread_cond_timedwait(&s->moved, &s->lock, &until) == ETIMEDOUT) {
             s->stats.refused++;
@@ -257,6 +278,14 @@ fz_status spool_append(spool *s, const spool_frame *f, uint32_t n, int64_t wait_
 const char *spool_incarnation(const spool *s) { return s->incarnation; }
 uint64_t spool_durable(const spool *s) { return atomic_load_explicit(&s->durable, memory_order_acquire); }
 bool spool_full(const spool *s) { return atomic_load(&s->full); }
+bool spool_refuses(spool *s) {
+    if (!atomic_load(&s->full)) return false;
+    pthread_mutex_lock(&s->lock);
+    bool full = atomic_load(&s->full);
+    s->stats.refused += full;
+    pthread_mutex_unlock(&s->lock);
+    return full;
+}
 
 fz_status spool_wait(spool *s, uint64_t ticket, int64_t timeout_ms, fz_error *err) {
     struct timespec until;
@@ -334,7 +363,7 @@ fz_status spool_trim(spool *s, uint64_t upto, fz_error *err) {
     fz_status rc = spl_remove_below(s, s->trim_to, err);
     const spl_seg *last = s->n_segs ? &s->segs[s->n_segs - 1] : NULL;
     bool large = last && (last->size >= (uint64_t)s->segment_bytes / 4 || s->seg_bytes >= (uint64_t)s->max_bytes / 2 || s->refused_need);
-    if (large && last->size > SPL_HEAD && last->end <= s->trim_to && !s->head) { /* the thread begins a new one and removes it */
+    if ((large && last->size > SPL_HEAD && last->end <= s->trim_to && !s->head) || (spl_starved(s) && spl_can_give(s))) { /* the thread begins a new one and removes it */
         s->roll = true;
         pthread_cond_signal(&s->work);
     }

@@ -10,6 +10,7 @@
  *  1. A record below spool_durable survives kill -9 and a power cut. Nothing above it is ever handed to a reader.
  *  2. A number is given once in an incarnation, also across restarts: a spool that lost its directory has another incarnation.
  *  3. Size on disk stays below max_bytes: a full spool refuses to append (RETRY "spool.full"), it never drops.
+ *     Nor does it take the last of the disk's room (RETRY "spool.no-space"): the deliveries of its records must write there too. What is wholly trimmed is given back when room is short.
  *  4. What is damaged is set aside (NAME.damaged) and named, with its bytes counted; readers go on behind it: the numbers of lost records are covered by the range of the next
  *     view, and counted. A torn tail after a crash was never acknowledged; it is cut off with one line in the log.
  *  5. A failed write or fsync is never papered over: its frames are written again into a new segment, or their append fails.
@@ -32,6 +33,10 @@ fz_status spool_open(const char *dir, const spool_options *o, spool **out, fz_er
 /* What is in the directory, without taking it into use or changing it: *found false: no spool. */
 fz_status spool_look(const char *dir, bool *found, char incarnation[37], uint64_t *low, fz_error *err) FZ_MUST_USE;
 bool spool_in_use(const char *dir); /* by a process, this one too; false also when that cannot be found out */
+/* Records in the directory that nobody has trimmed, as far as its files tell: after a kill those are counted too that were trimmed since the last whole segment. 0: no spool. */
+uint64_t spool_count(const char *dir);
+/* Spools under <state_dir>/spool that hold such records and that no process has open: calls fn for each. */
+void spool_unread(const char *state_dir, void (*fn)(void *cx, const char *dir, uint64_t records), void *cx);
 void spool_close(spool *s); /* syncs what was appended; NULL is allowed */
 const char *spool_incarnation(const spool *s);
 
@@ -56,6 +61,7 @@ void spool_unwatch(spool *s, void (*fn)(void *cx), void *cx);
 uint64_t spool_low(const spool *s);      /* from this number on nothing was trimmed: at or below it stands the oldest record that is there, or numbers before it were never given */
 uint64_t spool_bytes(const spool *s);    /* on disk */
 bool spool_full(const spool *s);
+bool spool_refuses(spool *s);            /* spool_full, asked on behalf of an append that is not made when it is: counted as refused */
 typedef struct spool_stats {
     uint64_t records_in, bytes_in, syncs, damaged_bytes, damaged_segments, lost_records, refused; /* since spool_open */
     uint64_t waiting;       /* durable records that spool_trim was not told of */

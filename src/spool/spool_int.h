@@ -12,7 +12,9 @@
  *  3. `after` <= first: [after, first) were never given to a record that anybody was told of. After a torn tail numbers leap by SPL_LEAP, because a tail that was cut may have been
  *     acknowledged and read if it was not a crash that tore it; so they do behind a last segment of which nothing can be used. The segment behind the leap is there before the torn tail is cut or the
  *     other one set aside: a start that is killed, or finds no room, leaves the reason in place for the next one.
- *  4. segs, ring, the queue and all marks are under `lock`; the file that is written to belongs to the spool's thread.
+ *  4. The last segment is given back (a new one, then its removal) when all of it is trimmed. Where the disk has no room for the new one's head, it is first shortened to a torn frame: a start that
+ *     finds it so leaps, so that no number is given twice.
+ *  5. segs, ring, the queue and all marks are under `lock`; the file that is written to belongs to the spool's thread.
  */
 #ifndef SPL_SPOOL_INT_H
 #define SPL_SPOOL_INT_H
@@ -98,6 +100,9 @@ struct spool {
     /* trouble */
     int failing;                         /* errno of the last try; 0: none */
     uint64_t refused_need;               /* bytes that an append wanted and did not get; 0: none */
+    uint64_t disk_need;                  /* the same, of the disk's room; 0: none */
+    uint64_t room, reserve;              /* the disk's beyond the reserve as it was last looked at; the reserve */
+    bool cut;                            /* the last segment was shortened to a torn frame: nothing of it is wanted, and it is not written to */
     _Atomic bool full;
     spool_stats stats;
     pthread_mutex_t watch_lock;
@@ -145,6 +150,11 @@ uint64_t spl_records_from(const spool *s, uint64_t from); /* lock held; spool_re
 
 /* ---- spl_open.c ---- */
 fz_status spl_recover(spool *s, fz_error *err) FZ_MUST_USE;
+/* Files up to which number records were trimmed, for spool_count. */
+void spl_note_trimmed(const spool *s);
+bool spl_segment_name(const char *name, uint64_t *first);
+bool spl_head_right(const spl_head *h);
+bool spl_looks_like_uuid(const char *p);
 /* Keeps a copy of bytes that hold no frame in NAME.damaged, counts and names them, each once. Takes the lock. */
 void spl_damage(spool *s, uint64_t seg_first, int fd, uint64_t at, uint64_t n);
 
@@ -152,5 +162,9 @@ void spl_damage(spool *s, uint64_t seg_first, int fd, uint64_t at, uint64_t n);
 void *spl_thread(void *spool_);
 void spl_evict(spool *s, size_t want);  /* lock held: lets go of cached blobs until `want` more bytes fit */
 void spl_check_full(spool *s);          /* lock held */
+/* The disk's room beyond the reserve, what is queued counted as written: into s->room. Lock held. */
+void spl_look_room(spool *s);
+bool spl_can_give(const spool *s);      /* lock held: all records of the oldest segment are trimmed, and it holds room */
+bool spl_starved(const spool *s);       /* lock held: it is the disk that has no room */
 fz_status spl_remove_below(spool *s, uint64_t upto, fz_error *err) FZ_MUST_USE; /* lock held */
 #endif

@@ -2,11 +2,11 @@
 """Spools that are damaged, and disks without room, under the real binary: what is wrong is named and set aside, everything else is delivered once; senders wait while there is no room, and all goes on when there is.
 
 usage: spool_trouble.py [CASE...]; it needs no broker."""
-import http.client, json, os, random, re, subprocess, sys, tempfile, threading, time
+import http.client, json, os, random, re, sqlite3, subprocess, sys, tempfile, threading, time
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), d) for d in ("../tools", "../kill", ".")]
 import spools
-from harness import Failure, Tables, main, require
+from harness import BIN, Failure, Tables, main, require
 from spool import check, port, post, script, settle
 
 
@@ -138,7 +138,7 @@ class Poster:
 def no_space():
     """Writes to the spool find no room for some seconds: senders wait or are refused, nothing of theirs is lost, and it goes on by itself."""
     t, x = Tables(None, "spool-no-space"), Poster()
-    job = t.start(script(t), fault=",".join(f"spool.write:{n}:enospc" for n in range(8, 14)))
+    job = t.start(script(t), fault=",".join(f"spool.write:{n}:enospc" for n in range(8, 22)))
     x.until(job, False)
     x.until(job, True)
     x.join()
@@ -149,23 +149,37 @@ def no_space():
     t.judge(x.acked)
 
 
-def full_disk():
-    """A disk of 16 MB that somebody else fills, with spool, dead letters and table on it. Only where a file system can be mounted (in a mount namespace of one's own)."""
+def mounted(case):
+    """Only where a file system can be mounted (in a mount namespace of one's own)."""
     for how in (["unshare", "-m"], ["unshare", "-Urm"]):
         if subprocess.run([*how, "sh", "-c", "mount -t tmpfs -o size=16m tmpfs /mnt"], capture_output=True).returncode == 0:
-            p = subprocess.run([*how, sys.executable, os.path.abspath(__file__), "in_full_disk"], capture_output=True, text=True)
+            p = subprocess.run([*how, sys.executable, os.path.abspath(__file__), case], capture_output=True, text=True)
             require(p.returncode == 0, p.stdout + p.stderr)
             return p.stdout.split("\n")[0]
     return "left out: nothing can be mounted here"
 
 
+def full_disk():
+    """A disk of 16 MB that somebody else fills, with spool, dead letters and table on it."""
+    return mounted("in_full_disk")
+
+
+def own_disk():
+    """A disk of 4 MB that the spool itself fills while a catalog is locked: it leaves room for what an archive must write beside it, and gives back what is delivered."""
+    return mounted("in_own_disk")
+
+
 class Small(Poster):
     """The disk, and one who posts records to the job on it."""
 
-    def __init__(self):
+    def __init__(self, size="16m"):
         super().__init__()
         self.dir = tempfile.mkdtemp(prefix="frazil-small-", dir=os.environ.get("FRAZIL_TEST_DIR"))
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", self.dir], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", self.dir], check=True)
+
+    def room(self):
+        v = os.statvfs(self.dir)
+        return v.f_bavail * v.f_frsize
 
     def fill(self):
         with open(f"{self.dir}/filler", "ab", buffering=0) as f:
@@ -206,6 +220,106 @@ def in_full_disk():
     return f"{len(small.acked)} records acknowledged, {len(small.unknown)} without an answer"
 
 
+def wait_for(what, fits, job, seconds=60):
+    until = time.monotonic() + seconds
+    while not fits():
+        require(time.monotonic() < until, f"{what}\n{job.text()[-3000:]}")
+        time.sleep(0.05)
+
+
+def large(conn, i):
+    """One record of 20 KB. True: acknowledged."""
+    conn.request("POST", "/", json.dumps({"id": i, "host": f"h{i % 3}", "num": i, "pad": "p" * 20000}))
+    r = conn.getresponse()
+    r.read()
+    require(r.status in (200, 503), f"status {r.status}")
+    return r.status == 200
+
+
+def in_own_disk():
+    small = Small("4m")
+    t = Tables(None, "spool-own-disk")
+    s = script(t, max="64 mb", settings={"frazil.state.dir": f"{small.dir}/state"})
+    with open(s) as f:
+        text = f.read()
+    with open(s, "w") as f:
+        f.write(text.replace("INSERT INTO", "CREATE TEMPORARY TABLE ar (id BIGINT, host STRING, num INT) WITH ('connector'='firehose-s3','path'='file://" + t.dir + "/archive/','buffer.interval'='1 s');\nSTATEMENT SET BEGIN\nINSERT INTO ar SELECT id, host, num FROM src;\nINSERT INTO") + "END;\n")
+    job = t.start(s)
+    p, acked = port(job), []
+    conn = http.client.HTTPConnection("127.0.0.1", p, timeout=60)
+    require(large(conn, 0), "the first one")
+    t.wait_rows(1, job=job)
+    lock = sqlite3.connect(f"{t.dir}/catalog.db", timeout=30, isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    acked, i = [0], 1
+    while large(conn, i):
+        acked.append(i)
+        i += 1
+        require(i < 1000, "a disk of 4 MB has taken 20 MB")
+    require(len(acked) > 50, f"{len(acked)} records")
+    require(small.room() > 256 << 10, f"{small.room()} bytes are left")
+    lock.execute("ROLLBACK")
+    lock.close()
+    wait_for("taken again", lambda: large(conn, i), job)
+    acked.append(i)
+    t.wait_rows(len(acked), job=job)
+    wait_for("room again", lambda: small.room() > 3 << 20 or (large(conn, acked[-1] + 1) and acked.append(acked[-1] + 1)), job) # what is trimmed may go with the next record
+    d = subprocess.run([BIN, "drain", t.name, "--state", f"{small.dir}/state"], capture_output=True, text=True, timeout=120)
+    require(d.returncode == 0, f"drain {d.returncode}: {d.stdout}{d.stderr}\n{job.text()[-3000:]}")
+    job.p.wait(60)
+    t.judge(acked)
+    return f"{len(acked)} records acknowledged"
+
+
+def drain(t, state):
+    return subprocess.run([BIN, "drain", t.name, "--state", state], capture_output=True, text=True, timeout=120)
+
+
+def renamed():
+    """A table is renamed while its spool holds records that were acknowledged: start, doctor and drain name the spool, and under its old name it is delivered. One that was drained is not named."""
+    t, d, _ = loaded("spool-renamed", 30)
+    old = script(t)
+    new = script(t)
+    with open(new) as f:
+        text = f.read()
+    with open(new, "w") as f:
+        f.write(text.replace("TEMPORARY TABLE src", "TEMPORARY TABLE fresh").replace("FROM src", "FROM fresh"))
+    doc = subprocess.run([BIN, "doctor", "-f", new], capture_output=True, text=True, timeout=120)
+    require(doc.returncode == 0 and "doctor.spool.unread" in doc.stdout and d in doc.stdout and "30 acknowledged records" in doc.stdout, doc.stdout + doc.stderr)
+    doc = subprocess.run([BIN, "doctor", "-f", old], capture_output=True, text=True, timeout=120)
+    require("doctor.spool.unread" not in doc.stdout, doc.stdout)
+    job = t.start(new)
+    fill(port(job), range(100, 110))
+    x = drain(t, f"{t.dir}/state")
+    require(x.returncode == 2 and f"{d}: not read by this job, 30 records left" in x.stdout, f"drain {x.returncode}: {x.stdout}{x.stderr}")
+    require(job.p.wait(60) == 2, "the job's code")
+    require(re.search(rf"event=spool.unread dir=\S*{re.escape(os.path.basename(d))} records=30 ", job.text()) and "drain.unread" in job.text(), job.text()[-3000:])
+    for s in (old, new):
+        job = t.start(s)
+        port(job)
+        x = drain(t, f"{t.dir}/state")
+        require(x.returncode == 0 and job.p.wait(60) == 0 and "spool.unread" not in job.text(), f"drain {x.returncode}: {x.stdout}{x.stderr}\n{job.text()[-3000:]}")
+    t.judge(set(range(30)) | set(range(100, 110)))
+
+
+def late_run_file():
+    """The file by which a job is found could not be written at its start: it is as soon as it can be."""
+    t = Tables(None, "spool-run-file")
+    run = f"{t.dir}/state/{t.name}.run"
+    os.makedirs(run + ".tmp")
+    job = t.start(script(t))
+    fill(port(job), range(10))
+    job.wait_log("event=job.run-file")
+    require(drain(t, f"{t.dir}/state").returncode == 1 and job.alive(), "there is nothing to be found")
+    os.rmdir(run + ".tmp")
+    wait_for(f"no {run}", lambda: os.path.exists(run), job)
+    x = drain(t, f"{t.dir}/state")
+    require(x.returncode == 0 and job.p.wait(60) == 0, f"drain {x.returncode}: {x.stdout}{x.stderr}")
+    require(job.text().count("event=job.run-file") == 1, "it is told once")
+    t.judge(range(10))
+
+
 if __name__ == "__main__":
-    cases = (segments, first_removed, all_removed, no_space, full_disk)
-    main({f.__name__: f for f in (cases if sys.argv[1:] != ["in_full_disk"] else [in_full_disk])})
+    cases = (segments, first_removed, all_removed, no_space, full_disk, own_disk, renamed, late_run_file)
+    inner = (in_full_disk, in_own_disk)
+    main({f.__name__: f for f in (inner if sys.argv[1:] and sys.argv[1].startswith("in_") else cases)})
