@@ -27,7 +27,7 @@ static const char run_text[] =
     "  --config FILE    settings by Flink's names (config.yaml)\n"
     "  -i, --init FILE  SET and DDL statements to execute before each file\n"
     "  --format F       how results of queries are printed (table)\n"
-    "SIGTERM and SIGINT take a last checkpoint, commit, and end with code 0.\n";
+    "SIGTERM and SIGINT take a last checkpoint, commit, and end with code 0; what is stuck is tried for frazil.stop.timeout (10 s), then left where it is kept: code 2.\n";
 
 static const char sql_text[] =
     "frazil sql [-e SQL] [-f FILE] [-i FILE] [--format table|json|csv] [--config FILE]\n"

@@ -185,9 +185,17 @@ void arc_uuid5(const char *space, const char *text, char out[37]) {
     }
 }
 
+static bool has_store(const char *s) {
+    static const char *const schemes[] = {"s3://", "s3a://", "s3n://", "s3p://", "mem://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (fz_starts(s, schemes[i])) return true;
+    return fio_local_path(s) != NULL;
+}
+
 const char *arc_split_location(fz_arena *a, const char *s, const char **base) {
     const char *scheme = strstr(s, "://"), *p = s;
     if (scheme) {
+        if (!has_store(s)) return NULL;
         p = strchr(scheme + 3, '/');
         if (!p && scheme[3]) return *base = fz_arena_printf(a, "%s/", s), "";
     } else if (fz_starts(s, "file:/")) p = s + 5;

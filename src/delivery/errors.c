@@ -19,7 +19,7 @@ fz_status dlv_errors_new(const char *path, const char *pipeline, const char *tab
     if (!rest || strstr(e->base, "!{")) rc = fz_fail(err, FZ_USER, "option.invalid", "'error.path': '%s' is no location: write s3://bucket/prefix/, file:///dir/ or an absolute path", path);
     size_t n = rc == FZ_OK ? strlen(rest) : 0;
     if (n && (*e->base == '/' || fz_starts(e->base, "file:")) && rest[n - 1] != '/' && !strstr(rest, "!{")) rest = fz_arena_printf(a, "%s/", rest); /* a directory, whoever forgot the slash */
-    if (rc == FZ_OK) rc = arc_prefix_new(a, rest, true, &e->prefix, err);
+    if (rc == FZ_OK && (rc = arc_prefix_new(a, rest, true, &e->prefix, err)) != FZ_OK) (void)!fz_context(err, "'error.path': '%s'", path);
     if (rc == FZ_OK) return *out = e, FZ_OK;
     fz_arena_free(a);
     return rc;

@@ -134,7 +134,7 @@ fz_status job_divert_open(job *j, job_sink *s, fz_error *err) {
     d->list = s->diverts;
     d->retry_ms = conf_get_i64(c, "frazil.retry.duration");
     if (retry) FZ_TRY(fz_parse_duration_ms(retry, &d->retry_ms, err));
-    FZ_TRY(dlv_errors_new(path, j->spec->name, s->text, &d->place, err));
+    if (dlv_errors_new(path, j->spec->name, s->text, &d->place, err) != FZ_OK) return fz_context(err, fz_pair_get(o, n, "error.path") ? "the INSERT into %s" : "frazil.error.path, for table %s", s->text);
     FZ_TRY(open_store(j, o, n, &d->io, err));
     s->letters = dead_letters_new_at(d->place, d->io);
     return FZ_OK;

@@ -10,9 +10,16 @@
 #include <unistd.h>
 
 static atomic_int stop_requests;
-void job_request_stop(void) { atomic_fetch_add(&stop_requests, 1); }
+static atomic_int_fast64_t stop_asked_ns;
+void job_request_stop(void) {
+    if (atomic_fetch_add(&stop_requests, 1) == 0) atomic_store(&stop_asked_ns, fz_mono_ns());
+}
 int job_stop_requested(void) { return atomic_load(&stop_requests); }
 void job_reset_stop(void) { atomic_store(&stop_requests, 0); }
+bool job_stop_over(const job *j) {
+    int n = job_stop_requested();
+    return n > 1 || (n == 1 && fz_mono_ns() - atomic_load(&stop_asked_ns) > j->stop_timeout_ns);
+}
 
 /* ---- store callbacks of the Iceberg room, with the fault points of a commit ---- */
 static fz_status io_read(void *cx, const char *location, fz_buf *out, fz_error *err) {
@@ -493,7 +500,7 @@ static bool checkpoint(job *j, bool final, bool stay) {
     j->checkpoint++;
     (void)fz_fault("checkpoint.begin");
     job_park(j);
-    bool ok = true;
+    bool ok = true, stopping = job_stop_requested() > 0; /* then what is stuck must not keep the others from their last commit */
     if (dead_letters_sync(j->letters, &err) != FZ_OK) { /* no position may pass a dead letter that is not kept */
         fz_log_error(FZ_LOG_WARN, "checkpoint.dead-letters", &err);
         fz_metric_add(FZ_M_CHECKPOINTS_FAILED, 1);
@@ -505,8 +512,12 @@ static bool checkpoint(job *j, bool final, bool stay) {
         job_sink *s = j->sinks[i];
         if (s->status != SINK_RUNNING || atomic_load(&s->failing)) continue;
         if (s->only_bounded_oneshot && !(final && job_all_done(j))) continue;
-        if (final) settle_lot(j, s, true, true);
+        if (final) settle_lot(j, s, !stopping, true);
         if (s->status != SINK_RUNNING) continue;
+        if (final && s->delivery && job_courier_busy(s->courier)) { /* its last lot can only be cut when the one on its way is settled */
+            ok = false;
+            continue;
+        }
         if (s->letters && dead_letters_sync(s->letters, &err) != FZ_OK) { /* the same, of its own error location: the others go on */
             job_sink_fail(s, &err);
             ok = false;
@@ -526,7 +537,7 @@ static bool checkpoint(job *j, bool final, bool stay) {
     for (uint32_t i = 0; i < j->n_sinks; i++) {
         if (!p[i]) continue;
         bool courier = p[i]->sink->delivery != NULL; /* who keeps it until it is settled */
-        ok &= commit_one(j, p[i], stay, final);
+        ok &= commit_one(j, p[i], stay, final && !stopping) && !(courier && final && stopping);
         if (!courier) job_prepared_free(p[i]);
     }
     fz_free(p);
@@ -539,16 +550,43 @@ static bool checkpoint(job *j, bool final, bool stay) {
     return ok;
 }
 
-/* A last checkpoint that must not be lost to a passing trouble: tried for as long as commits are. */
-static bool last_checkpoint(job *j) {
+static bool any_courier_busy(const job *j) {
+    for (uint32_t i = 0; i < j->n_sinks; i++)
+        if (j->sinks[i]->delivery && job_courier_busy(j->sinks[i]->courier)) return true;
+    return false;
+}
+
+/* A last checkpoint that must not be lost to a passing trouble: tried for as long as commits are; of a job that was told to stop, for frazil.stop.timeout. */
+static void last_checkpoint(job *j) {
     int64_t until = fz_mono_ns() + 1800000ll * 1000000;
     for (int64_t wait = 250; !checkpoint(j, true, true); wait = wait < 8000 ? wait * 2 : wait) {
-        bool again = false;
+        bool again = false, lots = any_courier_busy(j);
         for (uint32_t i = 0; i < j->n_sinks; i++) again |= j->sinks[i]->status == SINK_RUNNING;
-        if (!again || job_stop_requested() > 1 || fz_mono_ns() > until) return false;
-        for (int64_t ms = 0; ms < wait && job_stop_requested() < 2; ms += 50) fz_sleep_ms(50);
+        if (!again || job_stop_over(j) || fz_mono_ns() > until) return;
+        for (int64_t ms = 0; (ms < wait || lots) && !job_stop_over(j) && !(lots && !any_courier_busy(j)); ms += 10) {
+            fz_sleep_ms(10);
+            for (uint32_t i = 0; lots && i < j->n_sinks; i++) settle_lot(j, j->sinks[i], false, true);
+        }
     }
-    return true;
+}
+
+/* Told to stop: what became of the lots on their way, and one line for each sink that is left with something. Their couriers try no more (job_stop_over), so this waits for an attempt at most. */
+static void stop_sinks(job *j) {
+    job_park(j);
+    for (uint32_t i = 0; i < j->n_sinks; i++) {
+        job_sink *s = j->sinks[i];
+        settle_lot(j, s, true, true);
+        uint64_t left = job_tally_get(&s->tally).buffered;
+        if (s->status == SINK_RUNNING && !left) continue;
+        fz_buf where = {0};
+        for (uint32_t k = 0; k < j->n_sources; k++) {
+            const char *identity = s->splits[k] && j->sources[k]->replayable ? src_identity(j->sources[k]->source) : NULL;
+            if (identity) fz_buf_printf(&where, "%s%s %s", where.len ? ", " : "", fz_starts(identity, "spool:") ? "the spool of" : "the source of", j->sources[k]->scan_plan->table->path);
+        }
+        fz_log(FZ_LOG_WARN, "stop.left", FZ_KV("sink", "%s", s->text), FZ_KV("records", "%" PRIu64, left), FZ_KV("kept_by", "%s", where.len ? fz_buf_cstr(&where) : "nobody"),
+               FZ_KV("reason", "%s", s->error.code[0] ? s->error.code : "not committed"), FZ_KV("message", "%s", where.len ? "the job was told to stop before they were delivered: the next start delivers them" : "the job was told to stop before they were delivered"), NULL);
+        fz_buf_free(&where);
+    }
 }
 
 static bool any_sink(const job *j, job_sink_status status) {
@@ -641,6 +679,7 @@ static void loop(job *j, bool found) { /* found: its run file is there */
         fz_sleep_ms(10);
     }
     if (job_stop_requested() < 2) last_checkpoint(j);
+    if (job_stop_requested()) stop_sinks(j);
 }
 
 /* ---- set-up and end ---- */
@@ -654,6 +693,7 @@ static void read_policies(job *j) {
     j->positions = conf_is(c, "frazil.positions", "adopt") ? POSITIONS_ADOPT : conf_is(c, "frazil.positions", "ignore") ? POSITIONS_IGNORE : POSITIONS_CHECK;
     j->lost_earliest = conf_is(c, "frazil.lost-offsets", "earliest");
     j->continue_on_failure = conf_is(c, "frazil.on-sink-failure", "continue");
+    j->stop_timeout_ns = conf_get_i64(c, "frazil.stop.timeout") * 1000000;
     int64_t n = conf_get_i64(c, "parallelism.default");
     if (n <= 0) n = sysconf(_SC_NPROCESSORS_ONLN);
     j->n_workers = (uint32_t)(n < 1 ? 1 : n > 64 ? 64 : n);

@@ -187,6 +187,7 @@ struct job {
     bool lost_earliest, continue_on_failure;
     bool look;               /* job_look: peers that are away are not waited for */
     size_t memory_limit, writer_budget;
+    int64_t stop_timeout_ns; /* frazil.stop.timeout */
     /* parking of workers */
     pthread_mutex_t park_lock;
     pthread_cond_t park_cond;
@@ -202,10 +203,11 @@ struct job {
     fio *letters_io;         /* NULL: dead letters are local files */
 };
 static inline bool job_sink_reads(const job_sink *s) { return s->status == SINK_RUNNING || s->status == SINK_DIVERTING; }
-/* A permission (or credentials) missing while the job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row. At the start it refuses the job. */
+/* A permission (or credentials) missing while the job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row; so may a directory that is away (a mount, a file in
+ * its place). At the start it refuses the job. */
 static inline fz_status job_passing(fz_status rc, const fz_error *e) {
-    static const char *const codes[] = {"file.permission", "file.kms", "catalog.denied", "aws.denied", "aws.credentials", "aws.no-credentials"};
-    for (size_t i = 0; rc == FZ_USER && i < sizeof codes / sizeof *codes; i++)
+    static const char *const codes[] = {"file.permission", "file.not-found", "catalog.metadata-missing", "file.kms", "catalog.denied", "aws.denied", "aws.credentials", "aws.no-credentials"};
+    for (size_t i = 0; (rc == FZ_USER || rc == FZ_FATAL) && i < sizeof codes / sizeof *codes; i++)
         if (strcmp(e->code, codes[i]) == 0) return FZ_RETRY;
     return rc;
 }
@@ -252,6 +254,7 @@ typedef enum { COMMIT_DONE, COMMIT_BY_OTHER, COMMIT_REWIND, COMMIT_LATER, COMMIT
 job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err);
 
 /* job.c */
+bool job_stop_over(const job *j);    /* told to stop twice, or once and longer than frazil.stop.timeout ago: what is stuck is left; any thread */
 job *job_new(const job_spec *spec);
 void job_free(job *j);
 void job_set_status(const job *j, job_sink *s, job_sink_status status); /* legal moves: see there */

@@ -49,6 +49,7 @@ static const ops_doctor_code codes[] = {
     {"doctor.kms", "The key by which S3 encrypts may be used.", "kms:GenerateDataKey (put) and kms:Decrypt (get, and parts of uploads) on the key, in the identity's policy and in the key's."},
     {"doctor.files", "The same for a directory of local files.", "Give the user of the process rights to the directory; make room on the disk."},
     {"doctor.delivery", "A delivery as a whole: options of its store; what print and blackhole need.", "As the answer says."},
+    {"doctor.error-path", "The form of a table's error location ('error.path' of an INSERT, frazil.error.path): a scheme that there is a store for, expressions that are known. Whether it can be written is asked by doctor.s3.put or doctor.files.", "Correct the option or setting: s3://bucket/prefix/, file:///dir/ or an absolute path, with the expressions of firehose-s3."},
     {"doctor.logs.group", "The log group exists, or the job makes it ('auto-create') (DescribeLogGroups).", "`aws logs create-log-group`, or 'auto-create' = 'true'."},
     {"doctor.logs.stream", "The log stream, likewise (DescribeLogStreams).", "`aws logs create-log-stream`, or 'auto-create' = 'true'."},
     {"doctor.logs.put", "Events may be sent: PutLogEvents of an event that is too old to be kept. A refusal is told apart from a group that is missing.", "logs:PutLogEvents on the stream."},

@@ -183,6 +183,16 @@ static void error_location(doctor *d, const ops_need_insert *in) {
     bool own = false, far = !fio_local_path(fixed);
     doc_catalog store = {0};
     fz_error e = {0};
+    dlv_errors *place = NULL;
+    doc_step *form = doc_begin(d, "doctor.error-path", subject);
+    doc_asked(d, form, "is %s a location that error objects can have?", error_path(in));
+    if (dlv_errors_new(error_path(in), in->pipeline, table, &place, &e) != FZ_OK) {
+        doc_fail_error(d, form, &e);
+        d->error_path = form;
+        return;
+    }
+    dlv_errors_free(place);
+    doc_ok(d, form, "yes");
     for (size_t i = 0; i < h->n; i++) own |= !fz_option_find(job_sink_options(), h->options[i].key);
     fz_status rc = own ? fio_new(h->options, h->n, &store.io, &e) : job_settings_store(in->settings, &store.io, &e);
     if (rc != FZ_OK) doc_fail_error(d, doc_begin(d, "doctor.delivery", subject), &e);

@@ -42,6 +42,7 @@ typedef struct doctor {
     struct doc_bucket *buckets;  /* doctor_store.c */
     struct doc_catalog *catalogs; /* by index of the plan */
     struct doc_table *tables;
+    doc_step *error_path;        /* of an error location that cannot be one: no job can be looked at; else NULL */
 } doctor;
 
 void doc_init(doctor *d, const ops_plan *p);

@@ -239,7 +239,7 @@ static void statement_positions(doctor *d, uint32_t statement, const ops_need_in
     job_insert *v = FZ_ANEWN(d->a, job_insert, d->plan->n_inserts);
     sql_settings sql = {0};
     uint32_t absent = 0;
-    if (doc_blocked(d, s, NULL)) return;
+    if (doc_blocked(d, s, d->error_path)) return;
     doc_asked(d, s, "positions of pipeline '%s' in the tables, and the logs they belong to", first->pipeline);
     uint32_t n = bound_inserts(d, s, statement, v, &sql, &absent);
     if (s->status != OPS_STEP_OK) return;

@@ -585,6 +585,9 @@ static void options(void **state) {
     wrong("custom-time-zone", "Mars/Base", "time zone");
     wrong("file-extension", "gz", "extension");
     wrong("format", "csv", "csv");
+    wrong("path", "gs://x/y/", "is no location");
+    wrong("path", "file://elsewhere/y/", "is no location");
+    wrong("error.path", "gs://x/", "is no location");
     wrong("error.path", "mem://x/!{timestamp:yyyy}/", "error-output-type");
     wrong("buffer.siz", "1", "buffer.size");
     wrong("s3.endpont", "x", "s3.endpoint");
