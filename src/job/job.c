@@ -786,7 +786,10 @@ fz_status job_run(const job_spec *spec, job_report *report, fz_error *err) {
     } else if (job_stop_requested() && rc == FZ_RETRY) { /* told to stop while waiting for a peer: nothing was begun */
         report->stopped = true;
         rc = FZ_OK;
-    } else report->exit_code = rc == FZ_USER ? JOB_USAGE : JOB_FAILED;
+    } else { /* a port or spool that somebody else has is no fault of the script */
+        bool taken = strcmp(err->code, "listen.in-use") == 0 || strcmp(err->code, "spool.in-use") == 0;
+        report->exit_code = rc == FZ_USER && !taken ? JOB_USAGE : JOB_FAILED;
+    }
     job_free(j);
     return rc;
 }

@@ -33,6 +33,8 @@ typedef struct net_listen_options {
     /* HTTP; may be NULL. Called in the loop when a request's head is whole and its body is still to come (n_body is 0): it answers at once, and the connection is closed without reading the body,
      * or leaves it, and the handler gets the request when it is whole. For those who may not send at all. */
     void (*http_head)(void *cx, struct net_http_request *r);
+    /* HTTP; may be NULL: text. Called in the loop when a body is larger than max_message: the answer's body and its type, in the manner of the protocol. content_type: the request's, NULL: none. */
+    void (*http_too_large)(const char *content_type, const char *why, const char **type, fz_buf *body);
 } net_listen_options;
 /* authenticated: something in the options authenticates peers; opt_out: the user said that anybody may. USER "listen.open" for a wider address without either; "listen.address". */
 fz_status net_listen_check(const char *address, bool authenticated, bool opt_out, fz_error *err) FZ_MUST_USE;

@@ -88,7 +88,10 @@ fz_status net_address_bind(const char *address, int socktype, int *fd, char text
     int e = errno;
     freeaddrinfo(list);
     if (*fd < 0) {
-        if (e == EADDRINUSE) return fz_fail(err, FZ_USER, "listen.in-use", "cannot listen on %s: another program does", address);
+        if (e == EADDRINUSE) {
+            (void)!fz_fail(err, FZ_USER, "listen.in-use", "cannot listen on %s: another program does", address);
+            return fz_hint(err, "end the other program (another copy of this job?), or listen on another port");
+        }
         bool theirs = e == EACCES || e == EADDRNOTAVAIL || e == EAFNOSUPPORT;
         fz_status st = fz_fail(err, theirs ? FZ_USER : FZ_FATAL, "listen.address", "cannot listen on %s: %s", address, strerror(e));
         if (e == EACCES) fz_hint(err, "ports below 1024 need a right of their own (CAP_NET_BIND_SERVICE)");

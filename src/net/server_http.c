@@ -115,11 +115,18 @@ static void put_answer(http_conn *h, int status, const net_http_field *f, size_t
     fz_buf_free(&b);
 }
 
+static const char *header_of(const http_exchange *x, const char *name) {
+    for (size_t i = 0; i < x->head.n; i++)
+        if (fz_ieq(x->head.field[i].name, name)) return x->head.field[i].value;
+    return NULL;
+}
+
 /* The room's own answers: one line of text. The connection ends: where the next request begins is not known, or time and memory are short. */
 static void refuse(http_conn *h, int status, const char *why) {
     net_http_field f[2] = {{"Content-Type", "text/plain"}, {"Retry-After", "1"}};
     fz_buf b = {0};
-    fz_buf_printf(&b, "%s\n", why);
+    if (status == 413 && h->l->o.http_too_large) h->l->o.http_too_large(header_of(h->x, "content-type"), why, &f[0].value, &b); /* its head is whole */
+    else fz_buf_printf(&b, "%s\n", why);
     put_answer(h, status, f, status == 503 ? 2 : 1, b.data, b.len, true);
     fz_buf_free(&b);
     if (status == 413 || status == 414 || status == 431) net_count(&h->l->too_large, 1);
@@ -164,10 +171,7 @@ void net_http_answer(net_http_request *r, int status, const net_http_field *f, s
 /* ---- requests ---- */
 
 const char *net_http_header(const net_http_request *r, const char *name) {
-    const http_exchange *x = r->inner;
-    for (size_t i = 0; i < x->head.n; i++)
-        if (fz_ieq(x->head.field[i].name, name)) return x->head.field[i].value;
-    return NULL;
+    return header_of(r->inner, name);
 }
 void net_http_each_header(const net_http_request *r, void (*fn)(void *cx, const char *name, const char *value), void *cx) {
     const http_exchange *x = r->inner;

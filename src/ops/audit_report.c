@@ -23,12 +23,23 @@ static void text_fates(const audit_split *s, fz_buf *b) {
     fz_buf_putc(b, '\n');
 }
 
+/* Two listeners of one kind are told apart by their spools' incarnations: the first characters of each. */
+static const char *split_name(audit *x, const audit_chain *c, const audit_split *s) {
+    const char *name = job_split_text(x->a, &s->key);
+    for (uint32_t i = 0; i < c->n_splits; i++)
+        if (&c->splits[i] != s && c->splits[i].key.partition == s->key.partition && strcmp(c->splits[i].key.topic, s->key.topic) == 0) {
+            const char *colon = strchr(s->key.source, ':');
+            return fz_arena_printf(x->a, "%s (%s%.8s)", name, colon ? fz_arena_strndup(x->a, s->key.source, (size_t)(colon + 1 - s->key.source)) : "", colon ? colon + 1 : s->key.source);
+        }
+    return name;
+}
+
 static void text_chain(audit *x, const audit_chain *c, fz_buf *b) {
     audit_split sum = {0};
     fz_buf_printf(b, "pipeline %s: %u commits\n", c->pipeline, c->commits);
     for (uint32_t i = 0; i < c->n_splits; i++) {
         const audit_split *s = &c->splits[i];
-        fz_buf_printf(b, "  split %-24s [%" PRId64 ", %" PRId64 ")", job_split_text(x->a, &s->key), s->begin, s->next);
+        fz_buf_printf(b, "  split %-24s [%" PRId64 ", %" PRId64 ")", split_name(x, c, s), s->begin, s->next);
         text_fates(s, b);
         sum.read += s->read;
         sum.added += s->added;

@@ -9,6 +9,7 @@
 #include "job/records.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -208,7 +209,9 @@ void doc_local_directory(doctor *d, doc_step *s, const char *path) {
         return;
     }
     doc_fail_error(d, s, &e);
-    doc_advise(d, s, "let the user of this process (uid %d) write in %s", (int)geteuid(), dir);
+    struct stat st;
+    if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode)) doc_advise(d, s, "%s is a file: remove it, or name a directory", dir);
+    else doc_advise(d, s, "let the user of this process (uid %d) write in %s", (int)geteuid(), dir);
 }
 
 /* ---- tables and archives ---- */

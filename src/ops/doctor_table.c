@@ -220,7 +220,9 @@ static uint32_t bound_inserts(doctor *d, doc_step *s, uint32_t statement, job_in
         if (in->statement != statement) continue;
         const doc_table *t = &d->tables[in->table];
         if (doc_blocked(d, s, t->format) || doc_blocked(d, s, t->schema)) return 0;
-        *absent += t->absent;
+        bool before = false; /* several INSERTs into one table */
+        for (uint32_t k = 0; k < i; k++) before |= d->plan->inserts[k].statement == statement && d->plan->inserts[k].table == in->table;
+        *absent += t->absent && !before;
         if (!t->loaded) continue;
         sql_plan *plan = NULL;
         fz_error e = {0};

@@ -11,6 +11,7 @@
  */
 #include "aws/aws.h"
 #include "source/firehose_int.h"
+#include <inttypes.h>
 #include <openssl/crypto.h>
 
 #define HEALTH_PATH "/healthz"
@@ -42,6 +43,7 @@ typedef struct firehose_source {
     size_t n_keys;
     int64_t opened_ms;
     src_frame frame;
+    fz_log_limit log_limit;
     fh_stats stats;
 } firehose_source;
 
@@ -136,10 +138,22 @@ static void append(firehose_source *f, net_http_request *r, bool batch) {
     finish(w);
 }
 
+/* The service takes records without bytes, and so must this; no format has a row for one, and nothing of it could lie among the dead letters. */
+static void note_empty(firehose_source *f) {
+    uint64_t n = 0, suppressed;
+    for (uint32_t i = 0; i < f->frame.n; i++) n += !f->frame.len[i];
+    if (!n || !fz_log_allowed(&f->log_limit, 5, 60000, &suppressed)) return;
+    fz_log(FZ_LOG_WARN, "firehose.empty", FZ_KV("table", "%s", f->s.base.cx.table), FZ_KV("records", "%" PRIu64, n), FZ_KV("suppressed", "%" PRIu64, suppressed),
+           FZ_KV("reason", "%s", "records without bytes are taken, as the service takes them, and give no row: they count as unparseable"), NULL);
+}
+
 static void put(firehose_source *f, net_http_request *r, const json_t *call, bool batch) {
     fz_error e;
     if ((batch ? fh_records : fh_record)(call, &f->frame, &e) != FZ_OK) refuse(f, r, &e);
-    else append(f, r, batch);
+    else {
+        note_empty(f);
+        append(f, r, batch);
+    }
     if (f->frame.bytes.cap > KEEP_BYTES) src_frame_free(&f->frame);
 }
 

@@ -234,6 +234,7 @@ static fz_status listen_all(otlp_source *o, const fz_pair *p, size_t n, fz_error
     if (fz_pair_get(p, n, "listen")) {
         FZ_TRY(src_listen_options(&o->s, p, n, "listen", o->token, &lo, err));
         o->max_message = lo.max_message;
+        lo.http_too_large = otlp_http_too_large;
         FZ_TRY(src_spooled_http(&o->s, &lo, otlp_http_request, o, err));
     }
     if (fz_pair_get(p, n, "grpc.listen")) {

@@ -15,8 +15,7 @@ typedef struct waiting { otlp_request q; otlp_source *o; net_http_request *r; bo
 
 typedef enum { TYPE_PROTOBUF, TYPE_JSON, TYPE_OTHER } media;
 
-static media media_of(const net_http_request *r) {
-    const char *v = net_http_header(r, "content-type");
+static media media_of(const char *v) { /* a Content-Type; NULL: none */
     if (!v) return TYPE_OTHER;
     fz_sv t = fz_sv_trim((fz_sv){v, strcspn(v, ";")});
     if (fz_sv_ieq(t, FZ_SV("application/x-protobuf")) || fz_sv_ieq(t, FZ_SV("application/protobuf"))) return TYPE_PROTOBUF;
@@ -29,13 +28,23 @@ static void answer(net_http_request *r, int status, bool json, const net_http_fi
     net_http_answer(r, status, f, more ? 2 : 1, body->data ? body->data : (const uint8_t *)"", body->len);
 }
 
+static void put_status(fz_buf *b, bool json, grpc_code code, const char *message) {
+    if (json) {
+        fz_buf_printf(b, "{\"code\":%d,\"message\":", code);
+        fz_buf_json(b, message, strlen(message));
+        fz_buf_putc(b, '}');
+    } else otlp_put_status(b, code, message, 0);
+}
+
+void otlp_http_too_large(const char *content_type, const char *why, const char **type, fz_buf *body) {
+    bool json = media_of(content_type) != TYPE_PROTOBUF;
+    *type = json ? "application/json" : "application/x-protobuf";
+    put_status(body, json, GRPC_RESOURCE_EXHAUSTED, why);
+}
+
 static void answer_error(net_http_request *r, int status, bool json, const net_http_field *more, grpc_code code, const char *message) {
     fz_buf b = {0};
-    if (json) {
-        fz_buf_printf(&b, "{\"code\":%d,\"message\":", code);
-        fz_buf_json(&b, message, strlen(message));
-        fz_buf_putc(&b, '}');
-    } else otlp_put_status(&b, code, message, 0);
+    put_status(&b, json, code, message);
     answer(r, status, json, more, &b);
     fz_buf_free(&b);
 }
@@ -84,7 +93,7 @@ static void take(otlp_source *o, net_http_request *r, bool json) {
 
 void otlp_http_request(void *cx, net_http_request *r) {
     otlp_source *o = cx;
-    media type = media_of(r);
+    media type = media_of(net_http_header(r, "content-type"));
     bool json = type != TYPE_PROTOBUF;
     if (strcmp(r->path, "/v1/logs") != 0) answer_error(r, 404, json, NULL, GRPC_NOT_FOUND, "there is nothing at this path; logs are posted to /v1/logs");
     else if (!otlp_authorized(o, net_http_header(r, "authorization"))) answer_error(r, 401, json, &(net_http_field){"WWW-Authenticate", "Bearer"}, GRPC_UNAUTHENTICATED, "a header 'Authorization: Bearer TOKEN' with the right token is wanted");

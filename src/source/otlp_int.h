@@ -107,5 +107,6 @@ static inline void otlp_count(_Atomic uint64_t *c, uint64_t n) { atomic_fetch_ad
 
 /* ---- otlp_http.c, otlp_grpc.c ---- */
 void otlp_http_request(void *cx, net_http_request *r); /* cx: otlp_source */
+void otlp_http_too_large(const char *content_type, const char *why, const char **type, fz_buf *body); /* as net_listen_options has it */
 extern const net_proto otlp_grpc_proto;                /* the same */
 #endif

@@ -339,6 +339,7 @@ static fz_status fail(reader *r) {
         fz_buf_printf(&b, "%s%s", i > from || from ? "." : "", r->at[i].field->name);
         if (r->at[i].index != UINT32_MAX) fz_buf_printf(&b, "[%u]", r->at[i].index);
     }
+    if (r->why && otlp_peek(&r->x) < 0) r->why = "the body ends in the middle of it";
     if (!r->why) fz_fail(r->err, FZ_DATA, "otlp.json", "the body is no JSON, at byte %zu%s%s: %s", (size_t)(r->x.p - r->begin), b.len ? ", " : "", b.len ? fz_buf_cstr(&b) : "", r->x.why ? r->x.why : "something follows it");
     else fz_fail(r->err, FZ_DATA, "otlp.json", "%s: %s", b.len ? fz_buf_cstr(&b) : "the body", r->why);
     fz_buf_free(&b);

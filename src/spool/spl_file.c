@@ -13,6 +13,7 @@ fz_status spl_fail(fz_error *err, int e, const char *what, const char *path) {
     if (e == ENOSPC || e == EDQUOT) return fz_fail(err, FZ_RETRY, "spool.no-space", "cannot %s '%s': %s", what, path, strerror(e));
     if (e == EACCES || e == EPERM || e == EROFS || e == ENOTDIR || e == ENOENT || e == ENAMETOOLONG || e == ELOOP) {
         fz_fail(err, FZ_USER, "spool.directory", "cannot %s '%s': %s", what, path, strerror(e));
+        if (e == ENOTDIR) return fz_hint(err, "a file stands where 'frazil.state.dir', or a directory below it, should be: remove it, or name another directory");
         return fz_hint(err, "'frazil.state.dir' must name a directory that may be written to");
     }
     return fz_fail(err, FZ_RETRY, "spool.io", "cannot %s '%s': %s", what, path, strerror(e));

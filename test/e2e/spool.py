@@ -161,7 +161,7 @@ def in_use():
     s = script(t)
     job = t.start(s)
     port(job)
-    log = t.run(s, code=1, timeout=30)
+    log = t.run(s, code=2, timeout=30)
     require("spool.in-use" in log, log[-2000:])
     send(port(job), list(range(50)))
     settle(t, job, 50)

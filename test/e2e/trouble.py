@@ -3,7 +3,7 @@
 dropped, error locations that cannot be.
 
 usage: trouble.py [CASE...]; it needs no peers."""
-import collections, glob, gzip, http.client, json, os, re, shutil, signal, subprocess, sys, tempfile, time
+import glob, gzip, http.client, json, os, re, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
 from harness import BIN, Job, main, require
@@ -178,9 +178,73 @@ def error_location_refused():
     require(r.returncode == 2 and "doctor.files" in r.stdout, r.stdout)
 
 
+def taken():
+    """A port or a spool that another process has is no fault of the script: exit code 2, with advice."""
+    p = Place("taken")
+    j = p.start()
+    r = p.run("run", p.script)
+    require(r.returncode == 2 and "spool.in-use" in r.stderr, f"{r.returncode}\n{r.stderr}")
+    q = Place("port", {"metrics.port": str(p.port)})
+    r = q.run("run", q.script)
+    require(r.returncode == 2 and "listen.in-use" in r.stderr and "listen on another port" in r.stderr, f"{r.returncode}\n{r.stderr}")
+    j.stop()
+
+
+def state_is_a_file():
+    p = Place("state")
+    open(f"{p.dir}/state", "w").close()
+    r = p.run("run", p.script)
+    require(r.returncode == 1 and "a file stands where" in r.stderr, f"{r.returncode}\n{r.stderr}")
+    r = p.run("doctor", "-f", p.script)
+    require(f"{p.dir}/state is a file" in r.stdout, r.stdout)
+
+
+def tables_counted_once():
+    """Several INSERTs into one table that is not there yet: one table to be made."""
+    p = Place("count")
+    text = open(p.script).read().replace("INSERT INTO c.db.u SELECT id FROM src;\n", "INSERT INTO c.db.u SELECT id FROM src;\nINSERT INTO c.db.u SELECT id + 1 FROM src;\nINSERT INTO c.db.t SELECT id + 1 FROM src;\n")
+    open(p.script, "w").write(text)
+    r = p.run("doctor", "-f", p.script)
+    require("2 tables to be made" in r.stdout, r.stdout)
+
+
+def listeners_told_apart():
+    """Two listeners of one kind feed one table: audit tells their splits apart."""
+    p = Place("two")
+    text = open(p.script).read().replace("STATEMENT SET", "CREATE TEMPORARY TABLE src2 (id BIGINT) WITH ('connector'='http','listen'='127.0.0.1:0');\nSTATEMENT SET", 1)
+    open(p.script, "w").write(text.replace("INSERT INTO c.db.u SELECT id FROM src;", "INSERT INTO c.db.t SELECT id FROM src2;"))
+    j = p.start()
+    j.wait_log("event=job.start", 60)
+    for n, port in enumerate(re.findall(r"event=source.listening.*?address=127\.0\.0\.1:(\d+)", j.text())):
+        p.port = int(port)
+        p.send(n + 1)
+    p.wait_rows("t", [1, 2], j)
+    j.stop()
+    init = f"{p.dir}/catalog.sql"
+    open(init, "w").write(p.catalog)
+    r = p.run("audit", "c.db.t", "-i", init)
+    splits = re.findall(r"split http/0 \((spool:[0-9a-f]{8})\)", r.stdout)
+    require(len(set(splits)) == 2, r.stdout + r.stderr)
+
+
+def empty_firehose_record():
+    """A record without bytes is acknowledged, as the service does, gives no row, and the log says so."""
+    p = Place("empty")
+    text = open(p.script).read().replace("'connector'='http'", "'connector'='firehose','stream-name'='src'")
+    open(p.script, "w").write(text)
+    j = p.start()
+    c = http.client.HTTPConnection("127.0.0.1", p.port, timeout=30)
+    c.request("POST", "/", json.dumps({"DeliveryStreamName": "src", "Record": {"Data": ""}}), {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "Firehose_20150804.PutRecord"})
+    r = c.getresponse()
+    require(r.status == 200, r.read())
+    j.wait_log("event=firehose.empty .*records=1 ", 60)
+    require(re.search("event=job.end .*unparseable=1 ", j.stop()), "not counted")
+
+
 try:
     main({"stop_with_stuck_archive": stop_with_stuck_archive, "stop_with_waiting_table": stop_with_waiting_table, "table_directory_away": table_directory_away, "table_diverted": table_diverted,
-          "table_dropped_stop": lambda: table_dropped("stop"), "table_dropped_continue": lambda: table_dropped("continue"), "error_location_refused": error_location_refused})
+          "table_dropped_stop": lambda: table_dropped("stop"), "table_dropped_continue": lambda: table_dropped("continue"), "error_location_refused": error_location_refused, "taken": taken,
+          "state_is_a_file": state_is_a_file, "tables_counted_once": tables_counted_once, "listeners_told_apart": listeners_told_apart, "empty_firehose_record": empty_firehose_record})
 finally:
     for started in STARTED:
         if started.poll() is None:

@@ -158,6 +158,9 @@ static void test_values(void **state) {
     REFUSED("\"body\":{\"bytesValue\":\"a*bc\"}", "body.bytesValue: it is no Base64");
     REFUSED("\"body\":\"text\"", "body: an object is wanted");
     REFUSED("\"attributes\":{}", "attributes: an array is wanted");
+    refused("{\"resourceLogs\":[{\"scopeLogs\":[", "resourceLogs[0].scopeLogs[0]: the body ends in the middle of it");
+    refused("{\"resourceLogs\":[{\"scopeLogs\":", "scopeLogs");
+    refused("", "ends in the middle");
     REFUSED("\"attributes\":[{\"key\":1}]", "attributes[0].key: a text is wanted");
     REFUSED("\"flags\":4294967296", "flags: it is out of range");
 }
