@@ -81,10 +81,20 @@ static uint32_t merge_positions(try_state *t, const job_lineage *l, job_position
     return job_positions_retire(v, n, now);
 }
 
-/* Error objects that the table lacks after the commit. */
-static uint32_t merge_diverted(try_state *t, const job_lineage *l, job_diverted **out) {
+static bool is_adopted(const job_sink *s, const char *pipeline) {
+    for (uint32_t i = 0; i < s->n_adopted; i++)
+        if (strcmp(s->adopted[i], pipeline) == 0) return true;
+    return false;
+}
+
+/* Error objects that the table lacks after the commit, those of a pipeline whose positions were taken over among them. */
+static fz_status merge_diverted(try_state *t, const cat_table *base, const job_lineage *l, job_diverted **out, uint32_t *n_out, fz_error *err) {
     const job_prepared *p = t->p;
-    job_diverted *v = FZ_ANEWN(t->arena, job_diverted, l->marks.n_diverted + p->n_objects + 1);
+    job_marks *others = NULL;
+    uint32_t n_others = 0, n_theirs = 0;
+    if (t->s->n_adopted) FZ_TRY(job_lineage_others(t->arena, base->metadata, t->j->spec->name, &others, &n_others, err));
+    for (uint32_t i = 0; i < n_others; i++) n_theirs += others[i].n_diverted;
+    job_diverted *v = FZ_ANEWN(t->arena, job_diverted, l->marks.n_diverted + p->n_objects + n_theirs + 1);
     uint32_t n = 0;
     for (uint32_t i = 0; (l->found || l->unproven) && i < l->marks.n_diverted; i++) {
         bool done = false;
@@ -93,8 +103,12 @@ static uint32_t merge_diverted(try_state *t, const job_lineage *l, job_diverted 
     }
     for (uint32_t i = 0; i < p->n_objects; i++)
         if (!job_diverted_find(v, n, p->objects[i].object)) v[n++] = p->objects[i];
+    for (uint32_t i = 0; i < n_others; i++)
+        for (uint32_t k = 0; is_adopted(t->s, others[i].pipeline) && k < others[i].n_diverted; k++)
+            if (!job_diverted_find(v, n, others[i].diverted[k].object)) v[n++] = others[i].diverted[k];
     *out = v;
-    return n;
+    *n_out = n;
+    return FZ_OK;
 }
 
 static fz_status check_table(const try_state *t, const cat_table *now, fz_error *err) {
@@ -128,7 +142,8 @@ static void remove_unused(const try_state *t, const ice_append_result *r) {
 static fz_status write_commit(try_state *t, const cat_table *base, const job_lineage *l, fz_error *err) {
     job_position *positions;
     job_diverted *diverted;
-    uint32_t n = merge_positions(t, l, &positions), n_diverted = merge_diverted(t, l, &diverted);
+    uint32_t n = merge_positions(t, l, &positions), n_diverted;
+    FZ_TRY(merge_diverted(t, base, l, &diverted, &n_diverted, err));
     const char *pipeline = t->j->spec->name;
     job_marks marks = {.pipeline = pipeline, .commit_id = t->p->commit_id, .checkpoint = t->j->checkpoint, .new_chain = t->p->new_chain,
                        .n_positions = n, .positions = positions, .n_ranges = t->p->n_ranges, .ranges = t->p->ranges, .n_diverted = n_diverted, .diverted = diverted,

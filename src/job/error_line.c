@@ -94,6 +94,7 @@ static bool take(const json_t *j, fz_arena *a, job_error_record *out) {
               take_int(j, "offset", &r->offset) && take_int(j, "timestamp", &r->timestamp_ms) && take_int(j, "timestampType", &type) && take_int(j, "time", &r->time_ns) && take_int(j, "rows", &rows) &&
               take_bytes(json_object_get(j, "rawData"), a, &r->value, &r->value_len) && take_bytes(json_object_get(j, "key"), a, &r->key, &r->key_len) && take_headers(j, a, r);
     if (!ok) return false;
+    (void)take_text(j, "table", a, &out->table);
     out->partition = (int32_t)partition;
     out->rows = (uint32_t)rows;
     r->timestamp_type = (uint8_t)type;

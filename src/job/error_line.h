@@ -19,6 +19,7 @@ typedef struct job_error_line {
 void job_error_line_put(fz_buf *b, const job_error_line *l); /* with its LF */
 
 typedef struct job_error_record {
+    const char *table;               /* NULL: none */
     const char *source, *identity, *topic;
     int32_t partition;
     uint32_t rows;

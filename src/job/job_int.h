@@ -115,6 +115,8 @@ struct job_sink {
     dead_letters *letters;   /* in the error location; NULL: the job's */
     job_pending pending;     /* of diverts: what the table does not know yet; in: */
     fz_arena *pending_arena;
+    uint32_t n_adopted;      /* tables: pipelines whose positions this run has taken over, and with them their open error objects */
+    const char **adopted;
     uint32_t n_open;         /* error objects that the table lacks and names */
     uint32_t given_commits, given_waits;
     bool replaying;          /* an intent is being made good */

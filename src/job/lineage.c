@@ -26,6 +26,30 @@ static fz_status still_live(fz_arena *a, const ice_metadata *m, int64_t id, cons
     return FZ_OK;
 }
 
+/* Only what decides is decoded: a lineage may have ten thousand snapshots, each with the positions of all splits. */
+static const char *pipeline_of(const ice_snapshot *s) { return fz_pair_get(s->summary, s->n_summary, JOB_KEY_PIPELINE); }
+static bool is_of(const ice_snapshot *s, const char *pipeline) { return pipeline_of(s) && strcmp(pipeline_of(s), pipeline) == 0; }
+
+static bool names_object(const job_marks *m, const char *object) {
+    for (uint32_t i = 0; i < m->n_replayed; i++)
+        if (strcmp(m->replayed[i].object, object) == 0) return true;
+    return job_diverted_find(m->diverted, m->n_diverted, object) != NULL;
+}
+/* Error objects that another pipeline has taken over (frazil.positions = adopt): a commit of it that is newer than the newest one of `pipeline` names them. Theirs is the replay from then on. */
+static fz_status drop_taken_over(fz_arena *a, const ice_metadata *m, const char *pipeline, job_marks *marks, fz_error *err) {
+    bool cut, found;
+    for (const ice_snapshot *s = ice_metadata_current(m); marks->n_diverted && s && !is_of(s, pipeline); s = ice_snapshot_parent(m, s, &cut)) {
+        if (!pipeline_of(s) || !(fz_pair_get(s->summary, s->n_summary, JOB_KEY_DIVERTED) || fz_pair_get(s->summary, s->n_summary, JOB_KEY_REPLAYED))) continue;
+        job_marks other;
+        uint32_t n = 0;
+        FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &other, &found, err));
+        for (uint32_t i = 0; i < marks->n_diverted; i++)
+            if (!names_object(&other, marks->diverted[i].object)) marks->diverted[n++] = marks->diverted[i];
+        marks->n_diverted = n;
+    }
+    return FZ_OK;
+}
+
 /* The lineage was cut before one of ours was met: does the mirror count? */
 static fz_status use_mirror(fz_arena *a, const ice_metadata *m, const char *pipeline, const ice_snapshot *last, int64_t lowest_sequence, const ice_io *io,
                             job_lineage *out, fz_error *err) {
@@ -40,12 +64,8 @@ static fz_status use_mirror(fz_arena *a, const ice_metadata *m, const char *pipe
     out->from_mirror = true;
     out->found = proven;
     out->unproven = !proven;
-    return FZ_OK;
+    return drop_taken_over(a, m, pipeline, &out->marks, err);
 }
-
-/* Only what decides is decoded: a lineage may have ten thousand snapshots, each with the positions of all splits. */
-static const char *pipeline_of(const ice_snapshot *s) { return fz_pair_get(s->summary, s->n_summary, JOB_KEY_PIPELINE); }
-static bool is_of(const ice_snapshot *s, const char *pipeline) { return pipeline_of(s) && strcmp(pipeline_of(s), pipeline) == 0; }
 
 fz_status job_lineage_read(fz_arena *a, const ice_metadata *m, const char *pipeline, const char *commit_id, const ice_io *io, job_lineage *out, fz_error *err) {
     *out = (job_lineage){0};
@@ -58,6 +78,7 @@ fz_status job_lineage_read(fz_arena *a, const ice_metadata *m, const char *pipel
         if (!is_of(s, pipeline)) continue;
         if (!out->found) {
             FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &out->marks, &out->found, err));
+            FZ_TRY(drop_taken_over(a, m, pipeline, &out->marks, err));
             out->snapshot_id = s->id;
         }
         const char *id = fz_pair_get(s->summary, s->n_summary, JOB_KEY_COMMIT_ID);
@@ -82,6 +103,7 @@ fz_status job_lineage_others(fz_arena *a, const ice_metadata *m, const char *pip
         bool found;
         if (!pipeline_of(s) || is_of(s, pipeline) || met(*out, *n, pipeline_of(s))) continue;
         FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &(*out)[*n], &found, err));
+        FZ_TRY(drop_taken_over(a, m, pipeline_of(s), &(*out)[*n], err));
         *n += found;
     }
     for (uint32_t i = 0; cut && i < m->n_properties; i++) {
@@ -91,7 +113,8 @@ fz_status job_lineage_others(fz_arena *a, const ice_metadata *m, const char *pip
         if (strcmp(name, pipeline) == 0 || met(*out, *n, name)) continue;
         job_mirror mirror;
         FZ_TRY(job_mirror_decode(a, m->properties[i].value, &mirror, err));
-        (*out)[(*n)++] = (job_marks){.pipeline = name, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions};
+        (*out)[*n] = (job_marks){.pipeline = name, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions, .n_diverted = mirror.n_diverted, .diverted = mirror.diverted};
+        FZ_TRY(drop_taken_over(a, m, name, &(*out)[(*n)++], err));
     }
     return FZ_OK;
 }

@@ -8,7 +8,7 @@
 
 typedef struct job_lineage {
     bool found;              /* marks are ours */
-    job_marks marks;         /* positions (and, unless they came from the mirror, ranges) */
+    job_marks marks;         /* diverted: but for what another pipeline has taken over since; positions (and, unless they came from the mirror, ranges) */
     int64_t snapshot_id;     /* the snapshot that marks came from */
     bool from_mirror;
     bool unproven;           /* there is a mirror, but its snapshot is in no lineage that is known: marks hold it, found is false */

@@ -9,13 +9,17 @@
 #define ROWS_A_COMMIT 1000000u
 #define MAX_ROUNDS 6
 
+typedef struct target { char *text; cat_catalog *catalog; } target; /* catalog NULL: a delivery */
+
 struct job_replay {
     char *prefix;
     job_replay_fn fn;
     void *cx;
     fz_hashset told;        /* objects */
     fio *io;                /* for the listing */
-    int exit_code;
+    target *targets;        /* of the script so far */
+    uint32_t n_targets, cap_targets;
+    int exit_code;          /* of all statements: what is left open by one holds up no other */
 };
 
 job_replay *job_replay_new(const char *prefix, job_replay_fn fn, void *cx) {
@@ -28,6 +32,8 @@ job_replay *job_replay_new(const char *prefix, job_replay_fn fn, void *cx) {
 void job_replay_free(job_replay *r) {
     if (!r) return;
     fz_hashset_free(&r->told);
+    for (uint32_t i = 0; i < r->n_targets; i++) fz_free(r->targets[i].text);
+    fz_free(r->targets);
     fio_unref(r->io);
     fz_free(r->prefix);
     fz_free(r);
@@ -297,6 +303,24 @@ static fz_status run_table(table_run *t, fz_error *err) {
     }
 }
 
+/* What is open for pipelines of other names: theirs to replay, until one takes their positions over. */
+static fz_status tell_others(table_run *t, const cat_table *now, fz_arena *a, fz_error *err) {
+    job_marks *others;
+    uint32_t n;
+    FZ_TRY(job_lineage_others(a, now->metadata, t->j->spec->name, &others, &n, err));
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < others[i].n_diverted; k++) {
+            fz_error own;
+            const job_diverted *o = &others[i].diverted[k];
+            if (!dlv_location_under(o->object, t->r->prefix)) continue;
+            fz_fail(&own, FZ_USER, "replay.other-pipeline", "pipeline '%s' has given it up, and the script's is '%s'", others[i].pipeline, t->j->spec->name);
+            (void)!fz_hint(&own, "replay with pipeline.name = '%s'; a job that starts with frazil.positions = adopt takes it over", others[i].pipeline);
+            t->r->exit_code = JOB_FAILED;
+            tell(t->r, &(job_replay_object){.target = t->s->text, .object = o->object, .state = JOB_REPLAY_OTHER, .rows = o->rows, .err = &own});
+        }
+    return FZ_OK;
+}
+
 /* What the lineage says was replayed, and what the state directory says the table is still to be told. */
 static fz_status note_known(table_run *t, fz_error *err) {
     cat_table *now = NULL;
@@ -316,7 +340,11 @@ static fz_status note_known(table_run *t, fz_error *err) {
     for (uint32_t i = 0; rc == FZ_OK && i < l.marks.n_diverted; i++) note_object(t->r, l.marks.diverted[i].object);
     uint32_t at = 0;
     for (const char *object; rc == FZ_OK && (object = job_diverts_next_unnamed(t->s->diverts, &l, &at));)
-        if (dlv_location_under(object, t->r->prefix)) tell(t->r, &(job_replay_object){.target = t->s->text, .object = object, .state = JOB_REPLAY_WAITING});
+        if (dlv_location_under(object, t->r->prefix)) {
+            tell(t->r, &(job_replay_object){.target = t->s->text, .object = object, .state = JOB_REPLAY_WAITING});
+            t->r->exit_code = JOB_FAILED;
+        }
+    if (rc == FZ_OK) rc = tell_others(t, now, a, err);
     fz_arena_free(a);
     cat_table_free(now);
     return rc;
@@ -373,6 +401,8 @@ static fz_status open_scans(job *j, job_scan_reader **readers, fz_error *err) {
 }
 
 static fz_status replay_sink(job_replay *r, job *j, job_sink *s, job_scan_reader **readers, ex_state **states, fz_error *err) {
+    FZ_GROW(r->targets, r->n_targets, r->cap_targets);
+    r->targets[r->n_targets++] = (target){fz_strdup(s->text), s->insert->connector ? NULL : s->catalog};
     s->splits = FZ_ANEWN(j->arena, job_split_state *, j->n_sources + 1);
     s->n_splits = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
     s->paths_of = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
@@ -404,7 +434,6 @@ static fz_status run_all(job_replay *r, job *j, job_scan_reader **readers, ex_st
 
 fz_status job_replay_run(job_replay *r, const job_spec *spec, int *exit_code, fz_error *err) {
     job *j = job_new(spec);
-    r->exit_code = JOB_DONE;
     fz_status rc = job_plan(j, err);
     job_scan_reader **readers = fz_calloc(j->n_sources + 1, sizeof *readers);
     ex_state **states = fz_calloc(j->n_paths + 1, sizeof *states);
@@ -415,19 +444,96 @@ fz_status job_replay_run(job_replay *r, const job_spec *spec, int *exit_code, fz
     fz_free(readers);
     fz_free(states);
     job_free(j);
-    *exit_code = rc == FZ_OK ? r->exit_code : rc == FZ_UNKNOWN ? JOB_UNKNOWN : rc == FZ_USER ? JOB_USAGE : JOB_FAILED;
+    *exit_code = rc == FZ_OK ? JOB_DONE : rc == FZ_UNKNOWN ? JOB_UNKNOWN : rc == FZ_USER ? JOB_USAGE : JOB_FAILED;
     if (rc == FZ_USER && job_passing(rc, err) == FZ_RETRY) *exit_code = JOB_FAILED; /* a permission is missing */
     return rc;
 }
 
+/* ---- what nobody of the script names ---- */
+
+typedef struct listing { job_replay *r; uint64_t n; char **unnamed; uint32_t n_unnamed, cap; } listing;
+
 static bool list_one(void *cx, const char *location, uint64_t size, int64_t mtime_ms) {
     (void)size, (void)mtime_ms;
-    job_replay *r = cx;
+    listing *l = cx;
     fz_buf key = {0};
     dlv_location_key(location, &key);
-    if (!fz_hashset_has(&r->told, fz_hash(key.data, key.len))) r->fn(r->cx, &(job_replay_object){.object = location, .state = JOB_REPLAY_UNNAMED});
+    l->n++;
+    if (!fz_hashset_has(&l->r->told, fz_hash(key.data, key.len))) {
+        FZ_GROW(l->unnamed, l->n_unnamed, l->cap);
+        l->unnamed[l->n_unnamed++] = fz_strdup(location);
+    }
     fz_buf_free(&key);
     return true;
 }
 
-fz_status job_replay_list(job_replay *r, fz_error *err) { return fio_list(r->io, r->prefix, list_one, r, err); }
+typedef struct first_line { char *table; } first_line;
+static fz_status take_first(void *cx, const job_error_record *rec, fz_error *err) {
+    first_line *f = cx;
+    if (rec->table && rec->rows) f->table = fz_strdup(rec->table); /* without rows: rejected ones, which nobody replays */
+    return fz_fail(err, FZ_DATA, "replay.looked", "one line is enough");
+}
+
+/* Does the table (CATALOG.DATABASE.NAME, in a catalog of the script) name the object as open? When it cannot be asked: yes. */
+static bool may_be_open(const job_replay *r, const char *table, const char *object) {
+    fz_error ignored;
+    const char *dot = strchr(table, '.'), *last = strrchr(table, '.');
+    cat_table *t = NULL;
+    bool open = true;
+    fz_arena *a = fz_arena_new();
+    for (uint32_t i = 0; dot && last > dot && i < r->n_targets && !t; i++) {
+        const target *x = &r->targets[i];
+        if (!x->catalog || strncmp(x->text, table, (size_t)(dot - table) + 1) != 0) continue;
+        const char *level = fz_arena_strndup(a, dot + 1, (size_t)(last - dot - 1));
+        cat_ident id = {.ns = {1, &level}, .name = last + 1};
+        if (cat_load_table(x->catalog, &id, &t, &ignored) != FZ_OK) break;
+    }
+    job_marks *m;
+    uint32_t n;
+    if (t && job_lineage_others(a, t->metadata, "", &m, &n, &ignored) == FZ_OK) {
+        open = false;
+        for (uint32_t i = 0; i < n; i++) open |= job_diverted_find(m[i].diverted, m[i].n_diverted, object) != NULL;
+    }
+    cat_table_free(t);
+    fz_arena_free(a);
+    return open;
+}
+
+static bool is_target(const job_replay *r, const char *table) {
+    for (uint32_t i = 0; i < r->n_targets; i++)
+        if (strcmp(r->targets[i].text, table) == 0) return true;
+    return false;
+}
+
+static void tell_unnamed(job_replay *r, const char *object, int *exit_code) {
+    fz_error err;
+    first_line f = {0};
+    job_replay_object o = {.object = object, .state = JOB_REPLAY_UNNAMED};
+    fz_arena *a = fz_arena_new();
+    (void)!job_error_object_each(&(job_error_read){.io = r->io, .object = object, .arena = a}, take_first, &f, &err);
+    if (f.table && !is_target(r, f.table) && may_be_open(r, f.table, object)) {
+        fz_fail(&err, FZ_USER, "replay.other-table", "its rows are for table %s, which the script does not write into", f.table);
+        (void)!fz_hint(&err, "replay with the script that wrote it");
+        o.state = JOB_REPLAY_ELSEWHERE;
+        o.target = f.table;
+        o.err = &err;
+        if (*exit_code == JOB_DONE) *exit_code = JOB_FAILED;
+    }
+    r->fn(r->cx, &o);
+    fz_free(f.table);
+    fz_arena_free(a);
+}
+
+fz_status job_replay_list(job_replay *r, uint64_t *n_objects, int *exit_code, fz_error *err) {
+    listing l = {.r = r};
+    *n_objects = 0;
+    if (*exit_code == JOB_DONE) *exit_code = r->exit_code;
+    fz_status rc = r->io ? fio_list(r->io, r->prefix, list_one, &l, err) : FZ_OK;
+    for (uint32_t i = 0; i < l.n_unnamed; i++) {
+        if (rc == FZ_OK) tell_unnamed(r, l.unnamed[i], exit_code);
+        fz_free(l.unnamed[i]);
+    }
+    fz_free(l.unnamed);
+    *n_objects = l.n;
+    return rc;
+}

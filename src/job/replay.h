@@ -17,6 +17,8 @@ typedef enum {
     JOB_REPLAY_BEFORE,   /* they were in already */
     JOB_REPLAY_FAILED,   /* err says why; it stays open */
     JOB_REPLAY_WAITING,  /* given up by a job that has not told the table yet: the job's next commit does */
+    JOB_REPLAY_OTHER,    /* open in the table, for another pipeline (err) */
+    JOB_REPLAY_ELSEWHERE, /* of a table that the script does not write into, and open there as far as can be told (err) */
     JOB_REPLAY_UNNAMED   /* lies under the prefix; nobody names it */
 } job_replay_state;
 typedef struct job_replay_object {
@@ -31,9 +33,9 @@ typedef void (*job_replay_fn)(void *cx, const job_replay_object *o); /* texts li
 typedef struct job_replay job_replay;
 /* prefix: of locations of error objects. fn is told of each object. */
 job_replay *job_replay_new(const char *prefix, job_replay_fn fn, void *cx);
-/* The INSERTs of one statement. *exit_code as of job_run: JOB_FAILED when an object failed, JOB_UNKNOWN when a commit's outcome is not known (the next replay finds out). */
+/* The INSERTs of one statement. *exit_code as of job_run: an object that is left open is told by job_replay_list; JOB_UNKNOWN when a commit's outcome is not known (the next replay finds out). */
 fz_status job_replay_run(job_replay *r, const job_spec *spec, int *exit_code, fz_error *err) FZ_MUST_USE;
-/* After the script: what lies under the prefix and was not told of. */
-fz_status job_replay_list(job_replay *r, fz_error *err) FZ_MUST_USE;
+/* After the script, while its catalogs are open: what lies under the prefix and was not told of. *n_objects: all that lies there. *exit_code becomes JOB_FAILED where something under the prefix is open. */
+fz_status job_replay_list(job_replay *r, uint64_t *n_objects, int *exit_code, fz_error *err) FZ_MUST_USE;
 void job_replay_free(job_replay *r);
 #endif

@@ -84,6 +84,14 @@ static fz_status refuse_other_delivery(const job *j, const job_sink *s, const sr
     fz_detail(err, "that position is %" PRId64 ", the log has %" PRId64 " to %" PRId64 "; going on under the present name would deliver what lies before the position again", p->next, sp->low, sp->high);
     return fz_hint(err, "restore the name, or set frazil.positions = adopt (go on from that position) or ignore (read from where the script says)");
 }
+static void adopt_objects(job *j, job_sink *s, const char *who) {
+    for (uint32_t i = 0; i < s->n_adopted; i++)
+        if (strcmp(s->adopted[i], who) == 0) return;
+    const char **v = FZ_ANEWN(j->arena, const char *, s->n_adopted + 1);
+    if (s->n_adopted) memcpy(v, s->adopted, s->n_adopted * sizeof *v);
+    v[s->n_adopted++] = fz_arena_strdup(j->arena, who);
+    s->adopted = v;
+}
 static void tell_adopted(const job_sink *s, const src_split *sp, const char *who, const job_position *p) {
     fz_log(FZ_LOG_WARN, "positions.adopted", FZ_KV("table", "%s", s->text), FZ_KV("split", "%s", sp->name), FZ_KV("of", "%s", who ? who : p->key.source), FZ_KV("position", "%" PRId64, p->next),
            FZ_KV("reason", "%s", "frazil.positions = adopt"), NULL);
@@ -209,6 +217,7 @@ static fz_status place_split(job *j, job_source *src, uint32_t i, job_sink *s, c
         st->claim = true;
         st->from = st->next = other->next;
         tell_adopted(s, sp, who, other);
+        if (who && !s->delivery) adopt_objects(j, s, who);
         return check_log(j, src, i, s, st, err);
     }
     if (p && !t->ignore) {

@@ -130,13 +130,23 @@ static uint64_t check_new_object(audit *x, const audit_step *p, const job_divert
     return o->rows;
 }
 
+/* Does a commit of another pipeline between the two steps (not they themselves) name the object as open? */
+static bool named_by_other(const audit *x, const audit_step *after, const audit_step *before, const char *pipeline, const char *object) {
+    for (const audit_step *p = after ? after + 1 : x->steps; p < before; p++)
+        if (p->ours && strcmp(p->marks.pipeline, pipeline) != 0 && job_diverted_find(p->marks.diverted, p->marks.n_diverted, object)) return true;
+    return false;
+}
+/* frazil.positions = adopt takes over what another pipeline had open. */
+static bool is_taken_over(const audit *x, const audit_step *p, const char *object) { return p->marks.new_chain && (x->cut || named_by_other(x, NULL, p, p->marks.pipeline, object)); }
+
 /* Error objects: each is named by the commit that gave its rows up, carried until it is replayed, and replayed once. before: NULL: of the table's first commit; unknown: expiry has cut it off. */
 static void check_objects(audit *x, const audit_step *p, const audit_step *before, bool unknown) {
     const job_marks *m = &p->marks, *b = before ? &before->marks : NULL;
     uint64_t given = 0, named = 0;
     for (uint32_t i = 0; i < m->n_ranges; i++) given += m->ranges[i].diverted;
     for (uint32_t i = 0; i < m->n_diverted; i++)
-        if (!b || !job_diverted_find(b->diverted, b->n_diverted, m->diverted[i].object)) named += unknown ? 0 : check_new_object(x, p, &m->diverted[i]);
+        if (is_taken_over(x, p, m->diverted[i].object)) continue;
+        else if (!b || !job_diverted_find(b->diverted, b->n_diverted, m->diverted[i].object)) named += unknown ? 0 : check_new_object(x, p, &m->diverted[i]);
     if (!unknown && named != given)
         audit_fail(x, "audit.diverted", "snapshot %lld: its ranges gave up %llu rows, the error objects that it names hold %llu", (long long)p->s->id, (unsigned long long)given, (unsigned long long)named);
     for (uint32_t i = 0; i < m->n_replayed; i++) {
@@ -147,7 +157,7 @@ static void check_objects(audit *x, const audit_step *p, const audit_step *befor
     for (uint32_t i = 0; b && i < b->n_diverted; i++) {
         bool there = job_diverted_find(m->diverted, m->n_diverted, b->diverted[i].object);
         for (uint32_t k = 0; k < m->n_replayed && !there; k++) there = strcmp(m->replayed[k].object, b->diverted[i].object) == 0;
-        if (!there) audit_fail(x, "audit.diverted", "snapshot %lld: the error object '%s' was open and is forgotten: its %llu rows are not in the table", (long long)p->s->id, b->diverted[i].object, (unsigned long long)b->diverted[i].rows);
+        if (!there && !named_by_other(x, before, p, m->pipeline, b->diverted[i].object)) audit_fail(x, "audit.diverted", "snapshot %lld: the error object '%s' was open and is forgotten: its %llu rows are not in the table", (long long)p->s->id, b->diverted[i].object, (unsigned long long)b->diverted[i].rows);
     }
 }
 
@@ -189,9 +199,14 @@ void audit_chains(audit *x) {
     fz_hashset_free(&ids);
     for (uint32_t i = 0; i < x->n_chains; i++) {
         const job_marks *m = &x->chains[i].last->marks;
+        uint32_t *n_open = &x->chains[i].n_open;
         uint64_t rows = 0;
-        for (uint32_t k = 0; k < m->n_diverted; k++) rows += m->diverted[k].rows;
-        if (m->n_diverted) audit_warn(x, "audit.open", "pipeline '%s': %llu rows lie in %u error objects, for `frazil replay`", m->pipeline, (unsigned long long)rows, m->n_diverted);
+        for (uint32_t k = 0; k < m->n_diverted; k++) {
+            if (named_by_other(x, x->chains[i].last, x->steps + x->n_steps, m->pipeline, m->diverted[k].object)) continue;
+            rows += m->diverted[k].rows;
+            ++*n_open;
+        }
+        if (*n_open) audit_warn(x, "audit.open", "pipeline '%s': %llu rows lie in %u error objects, for `frazil replay`", m->pipeline, (unsigned long long)rows, *n_open);
     }
     if (x->o->pipeline && x->n_chains == 0) audit_warn(x, "audit.no-commits", "no commit of pipeline '%s' is in the lineage", x->o->pipeline);
 }

@@ -97,7 +97,7 @@ static void json(audit *x, fz_buf *b) {
         fz_buf_puts(b, i ? ",{" : "{");
         json_text(b, "pipeline", c->pipeline);
         fz_buf_printf(b, ",\"commits\":%u,\"one_shot_commits\":%u,\"one_shot_rows\":%" PRIu64 ",\"replayed_objects\":%u,\"replayed_rows\":%" PRIu64 ",\"open_objects\":%u,\"splits\":[", c->commits, c->unpositioned,
-                      c->unpositioned_rows, c->replayed, c->replayed_rows, c->last->marks.n_diverted);
+                      c->unpositioned_rows, c->replayed, c->replayed_rows, c->n_open);
         for (uint32_t k = 0; k < c->n_splits; k++) {
             if (k) fz_buf_putc(b, ',');
             json_split(&c->splits[k], b);

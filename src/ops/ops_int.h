@@ -35,6 +35,7 @@ typedef struct audit_chain {
     uint64_t replayed_rows;        /* added by their replay */
     int64_t first_snapshot;
     const audit_step *last;
+    uint32_t n_open;               /* error objects that nobody has replayed or taken over */
 } audit_chain;
 
 typedef struct audit {

@@ -228,6 +228,56 @@ def replayed(l, more=0):
     return l.judge()
 
 
+def other_names():
+    """Scripts that are not the job's: a replay with another pipeline.name, another target or a wrong prefix says what is open, with a code that is not 0. frazil.positions = adopt takes the open objects over: they are then the new
+    pipeline's to replay, once, and no more the old one's."""
+    l = Lake("names")
+
+    def told(code, change=lambda text: text, prefix=None, settings=None):
+        path = l.script(settings=settings)
+        text = change(open(path).read())
+        open(path, "w").write(text)
+        p = subprocess.run([BIN, "replay", prefix or l.errors, "-f", path], capture_output=True, text=True, timeout=120)
+        require(p.returncode == code, f"replay gives {p.returncode}, wanted {code}:\n{p.stdout}{p.stderr[-4000:]}")
+        return p.stdout + p.stderr
+
+    j = l.start()
+    l.send(30)
+    l.wait("the first rows", lambda: sum(l.ids().values()) == 30, j)
+    l.deny()
+    l.send(60)
+    all_given(l, j, 60)
+    l.wait("the archive", lambda: sum(l.archived().values()) == 90, j)
+    j.stop()
+    new = {"pipeline.name": "renamed"}
+    out = told(2, settings=new)
+    require("replay.other-pipeline" in out and "'divert'" in out and "nothing to do" not in out, out)
+    out = told(2, lambda text: text.replace("c.db.t ", "c.db.t2 "))
+    require("replay.other-table" in out and "table c.db.t," in out and "nothing to do" not in out, out)
+    out = told(1, prefix=f"file://{l.dir}/no-such/")
+    require("no error objects below" in out and "nothing to do" not in out, out)
+    require(sum(l.ids().values()) == 30, "a replay with a wrong script brought rows")
+
+    j = l.start(settings={**new, "frazil.positions": "adopt"})
+    j.wait_log("positions.adopted")
+    l.send(10)
+    l.wait("rows after adopt", lambda: sum(l.ids().values()) == 40, j)
+    j.stop()
+    out = told(2)
+    require("replay.other-pipeline" in out and "'renamed'" in out, out)
+    report = l.replay(script=l.script(settings=new))
+    require(sum(r.get("added", 0) for r in report) == 60, f"{report}")
+    require("nothing to do" in told(0, settings=new) and "nothing to do" in told(0), "it is not closed")
+    require(l.archived() == collections.Counter(l.sent), f"the archive has {sum(l.archived().values())} rows of {len(l.sent)}")
+    j = l.start(settings=new)
+    l.send(5)
+    l.wait("rows behind", lambda: sum(l.ids().values()) == 105, j)
+    j.stop()
+    l.judge()
+    require("audit.open" not in l.audit(), l.audit())
+    l.close()
+
+
 def kill_divert():
     """kill -9 at each step of a diversion, and the next run in the same trouble: in the end each row is in the table once."""
     fates = collections.Counter()
@@ -315,7 +365,7 @@ def down_and_up():
     l.send(80)
     j.wait_log("sink.diverted", 60)
     j.stop(code=2)
-    report = l.replay(f"s3://{bucket}/e/")
+    report = l.replay(f"s3://{bucket}/e/", code=2)  # they wait, and a code of 0 would say that nothing is open
     require([r["state"] for r in report if r["state"] != "unnamed"] == ["waiting"], f"{report}")
     l.grant()
     j = l.start()
@@ -362,7 +412,7 @@ def strange_objects():
     p = subprocess.run([BIN, "doctor", "-f", l.script()], capture_output=True, text=True)
     require("c.db.t, error.path" in p.stdout, p.stdout)
     open(path[0], "wb").write(good)
-    require(not l.replay(prefix=f"file://{l.dir}/elsewhere/"), "objects of another prefix were taken")
+    require(not l.replay(prefix=f"file://{l.dir}/elsewhere/", code=1), "objects of another prefix were taken")
     replayed(l)
     l.close()
 
@@ -449,7 +499,7 @@ def drain():
     l.close()
 
 
-CASES = [within, never, kill_divert, kill_replay, together, down_and_up, never_fit, strange_objects, archive, small_spool, drain]
+CASES = [within, never, other_names, kill_divert, kill_replay, together, down_and_up, never_fit, strange_objects, archive, small_spool, drain]
 if __name__ == "__main__":
     moto("up", PORT)
     try:
