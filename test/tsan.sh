@@ -8,7 +8,7 @@ KAFKA=${FRAZIL_KAFKA_SH:-$PWD/test/peers/kafka.sh}
 own=
 trap '[ -z "$own" ] || bash "$KAFKA" down "$DIR/kafka" >/dev/null 2>&1; rm -rf "$DIR"' EXIT
 export TSAN_OPTIONS="exitcode=66 halt_on_error=0 second_deadlock_stack=1 suppressions=$PWD/test/tsan/suppressions"
-UNITS="base/test_base fileio/test_s3_object fileio/test_s3_write catalog/test_threads catalog/test_race catalog/test_glue net/test_net net/test_server net/test_server_http source/test_http_in aws/test_send"
+UNITS="base/test_base fileio/test_s3_object fileio/test_s3_write catalog/test_threads catalog/test_race catalog/test_glue net/test_net net/test_server net/test_server_http source/test_http_in spool/test_room aws/test_send"
 TARGETS=
 for u in $UNITS; do [ -r "test/unit/$u.c" ] && TARGETS="$TARGETS build-thread/unit/$u"; done
 make SAN=thread build-thread/frazil $TARGETS || exit 1

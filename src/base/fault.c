@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-bool fz_fault_armed;
+_Atomic bool fz_fault_armed;
 
 /* Order follows the way of a checkpoint. */
 static const char *const names[] = {
@@ -102,7 +102,7 @@ fz_status fz_fault_arm(const char *spec, fz_error *err) {
     }
     const char *file = getenv("FRAZIL_FAULT_LOG");
     if (file && log_fd < 0) log_fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    fz_fault_armed = rc == FZ_OK && (n_rules > 0 || log_fd >= 0);
+    atomic_store(&fz_fault_armed, rc == FZ_OK && (n_rules > 0 || log_fd >= 0));
     pthread_mutex_unlock(&lock);
     return rc;
 }

@@ -13,14 +13,15 @@
 #ifndef FZ_FAULT_H
 #define FZ_FAULT_H
 #include "base/err.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 
 typedef enum { FZ_FAULT_NONE, FZ_FAULT_EIO, FZ_FAULT_ENOSPC, FZ_FAULT_UNKNOWN, FZ_FAULT_RETRY, FZ_FAULT_CONFLICT } fz_fault_kind;
 
-extern bool fz_fault_armed;
+extern _Atomic bool fz_fault_armed; /* threads may run when a test arms */
 /* Counts a hit and acts. Returns what the caller shall pretend (NONE: go on). */
 fz_fault_kind fz_fault_hit(const char *name);
-static inline fz_fault_kind fz_fault(const char *name) { return __builtin_expect(fz_fault_armed, 0) ? fz_fault_hit(name) : FZ_FAULT_NONE; }
+static inline fz_fault_kind fz_fault(const char *name) { return __builtin_expect(atomic_load_explicit(&fz_fault_armed, memory_order_relaxed), 0) ? fz_fault_hit(name) : FZ_FAULT_NONE; }
 /* The same as a status: fills err with code "fault.injected". EIO and ENOSPC are FZ_RETRY. */
 fz_status fz_fault_status(const char *name, fz_error *err) FZ_MUST_USE;
 /* Reads FRAZIL_FAULT; an unknown name or action is an error that names it. Call once, before threads start. */
