@@ -36,7 +36,7 @@ static void tell(void *cx, const job_replay_object *o) {
         put_json(o);
         return;
     }
-    printf("%-9s %s", names[o->state], o->object);
+    printf("%-8s %s", names[o->state], o->object);
     switch (o->state) {
     case JOB_REPLAY_DONE:
         printf("  into %s: %" PRIu64 " rows given up, %" PRIu64 " added, %" PRIu64 " filtered, %" PRIu64 " rejected, %" PRIu64 " unparseable\n", o->target, o->rows, o->added, o->filtered, o->rejected, o->unparseable);

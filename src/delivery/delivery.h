@@ -50,6 +50,9 @@ fz_status dlv_load(dlv_delivery *d, fz_arena *a, const char **state, const char 
  * end, as dlv_load would tell. pipeline "": it has never said its name, table is its directory below root, and it counts as one of the same place. A connector without a lasting place has none. Texts in a. RETRY, FATAL. */
 typedef struct dlv_other { const char *pipeline, *table, *state, *intent_ranges; } dlv_other;
 fz_status dlv_others(const dlv_delivery *d, const char *root, fz_arena *a, dlv_other **out, uint32_t *n, fz_error *err) FZ_MUST_USE;
+/* The error objects that deliveries of other names and the same place have given up and nobody has replayed. Texts live during the call. */
+typedef void (*dlv_other_open_fn)(void *cx, const dlv_other *o, const char *object, uint64_t rows);
+fz_status dlv_others_open(const dlv_delivery *d, const char *root, dlv_other_open_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 const char *dlv_destination(const dlv_delivery *d, fz_arena *a); /* that place, for messages; NULL: none */
 
 /* Rows of one split, in order. time_ms[i]: arrival (or event) time of row i, -1 none. scratch: an arena that no other thread uses, the caller's to empty after the call. After a failure the lot under way is only good for dlv_drop. */

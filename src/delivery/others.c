@@ -147,3 +147,41 @@ fz_status dlv_others(const dlv_delivery *d, const char *root, fz_arena *a, dlv_o
     fz_free(p.v);
     return rc;
 }
+
+/* ---- what they have given up ---- */
+
+static bool is_in(const uint64_t *v, uint32_t n, uint64_t lot) {
+    for (uint32_t i = 0; i < n; i++)
+        if (v[i] == lot) return true;
+    return false;
+}
+
+static fz_status open_of_one(const dlv_delivery *d, const char *root, const place *p, fz_arena *a, dlv_other_open_fn fn, void *cx, fz_error *err) {
+    dlv_other o;
+    bool same;
+    uint64_t *lots, *done;
+    uint32_t n, n_done;
+    if (!p->done || same_place(p->dir, d->cx.state_dir)) return FZ_OK;
+    FZ_TRY(read_name(d, root, p, a, &o, &same, err));
+    const arc_log log = {.dir = p->dir, .what = o.table, .io = d->cx.state_io};
+    if (!same) return FZ_OK;
+    FZ_TRY(arc_log_list(&log, ARC_DIVERTED, a, &lots, &n, err));
+    FZ_TRY(arc_log_list(&log, ARC_REPLAYED, a, &done, &n_done, err));
+    for (uint32_t i = 0; i < n; i++) {
+        arc_record r;
+        if (is_in(done, n_done, lots[i])) continue;
+        FZ_TRY(arc_log_read(&log, ARC_DIVERTED, lots[i], a, &r, err));
+        fn(cx, &o, r.diverted, r.rows);
+    }
+    return FZ_OK;
+}
+
+fz_status dlv_others_open(const dlv_delivery *d, const char *root, dlv_other_open_fn fn, void *cx, fz_error *err) {
+    places p = {.a = fz_arena_new()};
+    fz_status rc = d->ops->replay ? fio_list(d->cx.state_io, root, note, &p, err) : FZ_OK;
+    for (uint32_t i = 0; rc == FZ_OK && i < p.n; i++) rc = open_of_one(d, root, &p.v[i], p.a, fn, cx, err);
+    if (rc != FZ_OK) (void)!fz_context(err, "states of other deliveries");
+    fz_free(p.v);
+    fz_arena_free(p.a);
+    return rc;
+}

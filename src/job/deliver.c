@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Where a delivery keeps its intents and positions: the checkpoint directory when there is one (on S3 it survives a lost disk), else the local state. */
-static const char *state_root(job *j) {
+const char *job_delivery_root(job *j) {
     const conf *c = j->spec->settings;
     const char *dir = conf_get(c, "execution.checkpointing.dir");
     if (!dir || !*dir) dir = fz_arena_printf(j->arena, "%s/deliveries", conf_get(c, "frazil.state.dir"));
@@ -23,7 +23,7 @@ static const char *state_root(job *j) {
     return dir;
 }
 
-static const char *state_dir(job *j, const char *target) { return fio_join(j->arena, state_root(j), fz_arena_printf(j->arena, "%s/%s", j->spec->name, target)); }
+static const char *state_dir(job *j, const char *target) { return fio_join(j->arena, job_delivery_root(j), fz_arena_printf(j->arena, "%s/%s", j->spec->name, target)); }
 
 fz_status job_delivery_open(job *j, job_sink *s, const job_insert *in, fz_error *err) {
     FZ_TRY(job_settings_store(j->spec->settings, &s->state_io, err));
@@ -180,7 +180,7 @@ fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, co
 
 /* ---- the same place under another name ---- */
 
-static bool is_sink(const job *j, const dlv_other *o) {
+bool job_delivery_is_ours(const job *j, const dlv_other *o) {
     for (uint32_t i = 0; strcmp(o->pipeline, j->spec->name) == 0 && i < j->n_sinks; i++)
         if (strcmp(j->sinks[i]->text, o->table) == 0) return true;
     return false;
@@ -202,11 +202,11 @@ fz_status job_delivery_others(job *j, job_sink *s, fz_arena *a, job_marks **out,
     dlv_other *v;
     uint32_t n_v;
     *n = 0;
-    FZ_TRY(dlv_others(s->delivery, state_root(j), a, &v, &n_v, err));
+    FZ_TRY(dlv_others(s->delivery, job_delivery_root(j), a, &v, &n_v, err));
     *out = FZ_ANEWN(a, job_marks, n_v + 1);
     for (uint32_t i = 0; i < n_v; i++) {
         job_mirror m = {0};
-        if (is_sink(j, &v[i])) continue;
+        if (job_delivery_is_ours(j, &v[i])) continue;
         if (*v[i].state) FZ_TRY(job_mirror_decode(a, v[i].state, &m, err));
         job_marks *k = &(*out)[(*n)++];
         *k = (job_marks){.pipeline = *v[i].pipeline ? fz_arena_printf(a, "%s/%s", v[i].pipeline, v[i].table) : v[i].table, .commit_id = "", .n_positions = m.n, .positions = m.positions};

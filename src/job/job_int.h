@@ -271,6 +271,8 @@ void job_delivery_describe(job *j, job_prepared *p);
 fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, const char **intent, fz_error *err) FZ_MUST_USE;
 /* What other names say of the same place: a pipeline's name is NAME/TABLE here. */
 fz_status job_delivery_others(job *j, job_sink *s, fz_arena *a, job_marks **out, uint32_t *n, fz_error *err) FZ_MUST_USE;
+const char *job_delivery_root(job *j); /* the directory of all deliveries' states */
+bool job_delivery_is_ours(const job *j, const dlv_other *o); /* another sink of this very job */
 fz_status job_delivery_limits(job *j, job_sink *s, const char *intent, fz_error *err) FZ_MUST_USE;
 bool job_delivery_replayed(const job *j, const job_sink *s); /* every split stands at its limit */
 

@@ -373,7 +373,7 @@ static fz_status replay_table(job_replay *r, job *j, job_sink *s, job_scan_reade
 
 /* ---- deliveries ---- */
 
-typedef struct delivery_cx { job_replay *r; const job_sink *s; } delivery_cx;
+typedef struct delivery_cx { job_replay *r; const job *j; const job_sink *s; } delivery_cx;
 
 static void tell_delivery(void *cx, const dlv_replay_object *o) {
     delivery_cx *d = cx;
@@ -384,6 +384,17 @@ static void tell_delivery(void *cx, const dlv_replay_object *o) {
     }
     if (o->state == DLV_UNREADABLE) d->r->exit_code = JOB_FAILED;
     tell(d->r, &(job_replay_object){.target = d->s->text, .object = o->object, .state = states[o->state], .rows = o->rows, .added = o->state == DLV_REPLAYED ? o->rows : 0, .err = o->err});
+}
+
+/* Its records lie under its own name: only a script of that name delivers it. */
+static void tell_other_delivery(void *cx, const dlv_other *o, const char *object, uint64_t rows) {
+    delivery_cx *d = cx;
+    fz_error err;
+    if (job_delivery_is_ours(d->j, o) || !dlv_location_under(object, d->r->prefix)) return;
+    fz_fail(&err, FZ_USER, "replay.other-pipeline", "pipeline '%s' has given it up for its table %s, and the script's is '%s'", o->pipeline, o->table, d->j->spec->name);
+    (void)!fz_hint(&err, "replay with a script of these names: the lots of an archive stay theirs, also after frazil.positions = adopt");
+    d->r->exit_code = JOB_FAILED;
+    tell(d->r, &(job_replay_object){.target = d->s->text, .object = object, .state = JOB_REPLAY_OTHER, .rows = rows, .err = &err});
 }
 
 /* ---- one statement ---- */
@@ -408,7 +419,9 @@ static fz_status replay_sink(job_replay *r, job *j, job_sink *s, job_scan_reader
     s->paths_of = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
     if (!s->insert->connector) return replay_table(r, j, s, readers, states, err);
     FZ_TRY(job_delivery_open(j, s, s->insert, err));
-    return dlv_replay(s->delivery, r->prefix, tell_delivery, &(delivery_cx){r, s}, err);
+    delivery_cx cx = {r, j, s};
+    FZ_TRY(dlv_replay(s->delivery, r->prefix, tell_delivery, &cx, err));
+    return dlv_others_open(s->delivery, job_delivery_root(j), tell_other_delivery, &cx, err);
 }
 
 static fz_status run_all(job_replay *r, job *j, job_scan_reader **readers, ex_state **states, fz_error *err) {

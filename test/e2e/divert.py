@@ -431,6 +431,8 @@ def archive():
     l.grant()
     l.send(10)
     l.wait("the table", lambda: sum(l.ids().values()) == 100, j)
+    report = l.replay(prefix=f"{l.dir}/lots", code=2, script=l.script(settings={"pipeline.name": "renamed"}))
+    require({(r["state"], r.get("code")) for r in report} == {("other", "replay.other-pipeline")} and sum(r["rows"] for r in report) == 90, f"{report}")
     l.replay(prefix=f"{l.dir}/lots", code=-signal.SIGKILL, fault="replay.object:1:kill")
     report = l.replay(prefix=f"{l.dir}/lots")
     require(sum(r.get("added", 0) for r in report) == 90, f"{report}")
