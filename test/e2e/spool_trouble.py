@@ -2,7 +2,7 @@
 """Spools that are damaged, and disks without room, under the real binary: what is wrong is named and set aside, everything else is delivered once; senders wait while there is no room, and all goes on when there is.
 
 usage: spool_trouble.py [CASE...]; it needs no broker."""
-import http.client, json, os, random, re, sqlite3, subprocess, sys, tempfile, threading, time
+import http.client, json, os, random, re, socket, sqlite3, subprocess, sys, tempfile, threading, time
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), d) for d in ("../tools", "../kill", ".")]
 import spools
@@ -236,10 +236,19 @@ def large(conn, i):
     return r.status == 200
 
 
+def scrape(p):
+    conn = http.client.HTTPConnection("127.0.0.1", p, timeout=30)
+    conn.request("GET", "/metrics")
+    return conn.getresponse().read().decode()
+
+
 def in_own_disk():
     small = Small("4m")
     t = Tables(None, "spool-own-disk")
-    s = script(t, max="64 mb", settings={"frazil.state.dir": f"{small.dir}/state"})
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        metrics = free.getsockname()[1]
+    s = script(t, max="64 mb", settings={"frazil.state.dir": f"{small.dir}/state", "metrics.port": metrics})
     with open(s) as f:
         text = f.read()
     with open(s, "w") as f:
@@ -258,6 +267,9 @@ def in_own_disk():
         require(i < 1000, "a disk of 4 MB has taken 20 MB")
     require(len(acked) > 50, f"{len(acked)} records")
     require(small.room() > 256 << 10, f"{small.room()} bytes are left")
+    refused = 1 + sum(not large(conn, i) for _ in range(5))
+    require(refused == 6, f"{refused} of 6 are refused while nothing has been given back")
+    wait_for("refusals are counted", lambda: sum(float(n) for n in re.findall(r"(?m)^frazil_spool_refused_total\S* (\S+)$", scrape(metrics))) >= refused, job)
     lock.execute("ROLLBACK")
     lock.close()
     wait_for("taken again", lambda: large(conn, i), job)
