@@ -266,7 +266,7 @@ int64_t aws_backoff_ms(int failures, bool throttled, const char *retry_after, in
 static bool prepare_next(aws_send_run *run, const aws_answer *a, const aws_verdict *v) {
     switch (v->next) {
     case AWS_AGAIN_LATER:
-        if (++run->failures >= run->max_attempts) return false;
+        if (++run->failures >= run->max_attempts || net_hurried()) return false;
         int64_t wait = aws_backoff_ms(run->failures, v->throttled, net_answer_header(&a->http, "retry-after"), fz_now_ms() + run->offset_ms);
         fz_log(FZ_LOG_DEBUG, "aws.retry", FZ_KV("operation", "%s", run->operation), FZ_KV("status", "%d", a->http.status), FZ_KV("error", "%s", a->error_code),
                FZ_KV("attempt", "%d", a->attempts), FZ_KV("wait_ms", "%lld", (long long)wait), NULL);

@@ -224,14 +224,14 @@ static bool others_wait(const try_state *t) { return !t->p->n_replayed && (t->j-
 /* Waits, doubling; false when the time is over. A job that is asked twice to stop does not wait on. */
 static bool back_off(try_state *t) {
     int64_t now = fz_mono_ns();
-    if (now >= t->deadline_ns || job_stop_over(t->j)) return false;
+    if (now >= t->deadline_ns || job_stop_over()) return false;
     int64_t ms = t->wait_ms, left = (t->deadline_ns - now) / 1000000;
     if (ms > left) ms = left;
     if (job_stop_requested() && ms > 1000) ms = 1000;
     uint32_t r;
     fz_random(&r, sizeof r);
     ms = ms / 2 + (int64_t)(r % (uint32_t)(ms / 2 + 1)); /* jitter */
-    for (int64_t done = 0; done < ms && !job_stop_over(t->j); done += 100) {
+    for (int64_t done = 0; done < ms && !job_stop_over(); done += 100) {
         job_gauges(t->j);
         fz_sleep_ms(ms - done < 100 ? ms - done : 100);
     }

@@ -86,7 +86,7 @@ static bool pause_committer(job_courier *c, int64_t ms) {
         pthread_mutex_lock(&c->lock);
         bool quit = c->quit;
         pthread_mutex_unlock(&c->lock);
-        if (quit || job_stop_over(c->j)) return false;
+        if (quit || job_stop_over()) return false;
         fz_sleep_ms(50);
     }
     return true;

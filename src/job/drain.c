@@ -101,7 +101,7 @@ void job_drain_begin(job *j) {
     for (uint32_t i = 0; i < j->n_sources; i++) {
         job_source *s = j->sources[i];
         fz_status rc = src_drain(s->source, &err);
-        for (int tries = 0; rc == FZ_RETRY && tries < 30 && !job_stop_over(j); tries++) { /* the end of a log is to be had from its broker only */
+        for (int tries = 0; rc == FZ_RETRY && tries < 30 && !job_stop_over(); tries++) { /* the end of a log is to be had from its broker only */
             fz_sleep_ms(1000);
             rc = src_drain(s->source, &err);
         }

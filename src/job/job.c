@@ -5,6 +5,7 @@
  * Workers go on while commits run; a sink whose commit cannot land drops what it has read since and begins again from the table's positions.
  */
 #include "job/job_int.h"
+#include "net/net.h"
 #include <inttypes.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -12,13 +13,19 @@
 static atomic_int stop_requests;
 static atomic_int_fast64_t stop_asked_ns;
 void job_request_stop(void) {
-    if (atomic_fetch_add(&stop_requests, 1) == 0) atomic_store(&stop_asked_ns, fz_mono_ns());
+    int_fast64_t never = 0; /* the time stands before the request is seen */
+    atomic_compare_exchange_strong(&stop_asked_ns, &never, fz_mono_ns());
+    atomic_fetch_add(&stop_requests, 1);
 }
 int job_stop_requested(void) { return atomic_load(&stop_requests); }
-void job_reset_stop(void) { atomic_store(&stop_requests, 0); }
-bool job_stop_over(const job *j) {
+void job_reset_stop(void) {
+    atomic_store(&stop_requests, 0);
+    atomic_store(&stop_asked_ns, 0);
+}
+static atomic_int_fast64_t stop_timeout_ns = INT64_MAX;
+bool job_stop_over(void) {
     int n = job_stop_requested();
-    return n > 1 || (n == 1 && fz_mono_ns() - atomic_load(&stop_asked_ns) > j->stop_timeout_ns);
+    return n > 1 || (n == 1 && fz_mono_ns() - atomic_load(&stop_asked_ns) > atomic_load(&stop_timeout_ns));
 }
 
 /* ---- store callbacks of the Iceberg room, with the fault points of a commit ---- */
@@ -562,8 +569,8 @@ static void last_checkpoint(job *j) {
     for (int64_t wait = 250; !checkpoint(j, true, true); wait = wait < 8000 ? wait * 2 : wait) {
         bool again = false, lots = any_courier_busy(j);
         for (uint32_t i = 0; i < j->n_sinks; i++) again |= j->sinks[i]->status == SINK_RUNNING;
-        if (!again || job_stop_over(j) || fz_mono_ns() > until) return;
-        for (int64_t ms = 0; (ms < wait || lots) && !job_stop_over(j) && !(lots && !any_courier_busy(j)); ms += 10) {
+        if (!again || job_stop_over() || fz_mono_ns() > until) return;
+        for (int64_t ms = 0; (ms < wait || lots) && !job_stop_over() && !(lots && !any_courier_busy(j)); ms += 10) {
             fz_sleep_ms(10);
             for (uint32_t i = 0; lots && i < j->n_sinks; i++) settle_lot(j, j->sinks[i], false, true);
         }
@@ -693,7 +700,8 @@ static void read_policies(job *j) {
     j->positions = conf_is(c, "frazil.positions", "adopt") ? POSITIONS_ADOPT : conf_is(c, "frazil.positions", "ignore") ? POSITIONS_IGNORE : POSITIONS_CHECK;
     j->lost_earliest = conf_is(c, "frazil.lost-offsets", "earliest");
     j->continue_on_failure = conf_is(c, "frazil.on-sink-failure", "continue");
-    j->stop_timeout_ns = conf_get_i64(c, "frazil.stop.timeout") * 1000000;
+    atomic_store(&stop_timeout_ns, conf_get_i64(c, "frazil.stop.timeout") * 1000000);
+    net_set_hurry(job_stop_over); /* nor may a server that is silent hold up the end */
     int64_t n = conf_get_i64(c, "parallelism.default");
     if (n <= 0) n = sysconf(_SC_NPROCESSORS_ONLN);
     j->n_workers = (uint32_t)(n < 1 ? 1 : n > 64 ? 64 : n);

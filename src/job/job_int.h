@@ -189,7 +189,6 @@ struct job {
     bool lost_earliest, continue_on_failure;
     bool look;               /* job_look: peers that are away are not waited for */
     size_t memory_limit, writer_budget;
-    int64_t stop_timeout_ns; /* frazil.stop.timeout */
     /* parking of workers */
     pthread_mutex_t park_lock;
     pthread_cond_t park_cond;
@@ -256,7 +255,7 @@ typedef enum { COMMIT_DONE, COMMIT_BY_OTHER, COMMIT_REWIND, COMMIT_LATER, COMMIT
 job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err);
 
 /* job.c */
-bool job_stop_over(const job *j);    /* told to stop twice, or once and longer than frazil.stop.timeout ago: what is stuck is left; any thread */
+bool job_stop_over(void);    /* told to stop twice, or once and longer than frazil.stop.timeout ago: what is stuck is left; any thread */
 job *job_new(const job_spec *spec);
 void job_free(job *j);
 void job_set_status(const job *j, job_sink *s, job_sink_status status); /* legal moves: see there */

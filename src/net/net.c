@@ -6,9 +6,18 @@
  * negotiation, redirects) are off because neither Expect nor authentication nor FOLLOWLOCATION is asked for.
  */
 #include "net/net_int.h"
+#include <stdatomic.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#define HURRIED_STALL_NS 3000000000ll
+static _Atomic(net_hurry_fn) hurry;
+void net_set_hurry(net_hurry_fn fn) { atomic_store(&hurry, fn); }
+bool net_hurried(void) {
+    net_hurry_fn fn = atomic_load(&hurry);
+    return fn && fn();
+}
 
 typedef struct exchange {
     const net_request *rq;
@@ -138,6 +147,7 @@ static int on_progress(void *cx, curl_off_t down_total, curl_off_t down, curl_of
         x->last_header_bytes = x->header_bytes;
         x->progress_ns = now;
     }
+    if (x->stall_ns > HURRIED_STALL_NS && net_hurried()) x->stall_ns = HURRIED_STALL_NS;
     x->stalled = now - x->progress_ns > x->stall_ns;
     return x->stalled;
 }

@@ -78,4 +78,8 @@ void net_encode(fz_buf *out, const char *s, size_t n, bool keep_slash);
 bool net_decode(fz_buf *out, const char *s, size_t n);
 typedef struct net_url { const char *scheme, *host; int port; const char *path, *query; } net_url; /* port 0: the scheme's; host without brackets; path "" or "/..." encoded */
 fz_status net_url_parse(const char *url, fz_arena *a, net_url *out, fz_error *err) FZ_MUST_USE;
+/* The process is about to end: while fn says so, a request of which no byte comes or goes for 3 s is given up, and callers need not try again. Any thread; fn too. NULL: never. */
+typedef bool (*net_hurry_fn)(void);
+void net_set_hurry(net_hurry_fn fn);
+bool net_hurried(void);
 #endif

@@ -3,7 +3,7 @@
 dropped, error locations that cannot be.
 
 usage: trouble.py [CASE...]; it needs no peers."""
-import glob, gzip, http.client, json, os, re, subprocess, sys, tempfile, time
+import glob, gzip, http.client, json, os, re, socket, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
 from harness import BIN, Job, main, require
@@ -76,7 +76,10 @@ def stop_with_stuck_archive():
     require(p.rows("u") == [1, 2, 3], "the other table has no last checkpoint")
     os.remove(f"{p.dir}/arch")
     j = p.start()
-    j.wait_log(r"event=commit table=\S+arch ", 60)
+    until = time.monotonic() + 60
+    while p.archived() != [1, 2, 3]:
+        require(j.alive() and time.monotonic() < until, f"{p.archived()}\n{j.text()[-2000:]}")
+        time.sleep(0.1)
     text = j.stop()
     require("stop.left" not in text, text[-2000:])
     require(p.archived() == [1, 2, 3] and p.rows("t") == [1, 2, 3], f"{p.archived()} {p.rows('t')}")
@@ -101,6 +104,25 @@ def stop_with_waiting_table():
     j = p.start()
     p.wait_rows("t", [1, 2], j)
     j.stop()
+
+
+def stop_with_silent_store():
+    """The same for an archive whose store takes connections and never answers."""
+    p = Place("silent", {"frazil.stop.timeout": "1 s"})
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        door.listen(64)
+        url = f"http://127.0.0.1:{door.getsockname()[1]}"
+        options = f"'path'='s3://b/x/','s3.endpoint'='{url}','s3.path-style-access'='true','s3.access-key-id'='test','s3.secret-access-key'='test','client.region'='us-east-1'"
+        text = open(p.script).read().replace(f"'path'='file://{p.dir}/arch/'", options)
+        open(p.script, "w").write(text)
+        j = p.start()
+        p.send(1)
+        p.wait_rows("t", [1], j)
+        door.settimeout(60)
+        door.accept()[0].recv(1)  # the object is on its way
+        text = j.stop(code=2, seconds=100)  # unhurried, five tries of 30 s
+        require(re.search(r"event=stop.left sink=\S+\.arch records=1 ", text), text[-2000:])
 
 
 def table_directory_away():
@@ -242,7 +264,7 @@ def empty_firehose_record():
 
 
 try:
-    main({"stop_with_stuck_archive": stop_with_stuck_archive, "stop_with_waiting_table": stop_with_waiting_table, "table_directory_away": table_directory_away, "table_diverted": table_diverted,
+    main({"stop_with_stuck_archive": stop_with_stuck_archive, "stop_with_waiting_table": stop_with_waiting_table, "stop_with_silent_store": stop_with_silent_store, "table_directory_away": table_directory_away, "table_diverted": table_diverted,
           "table_dropped_stop": lambda: table_dropped("stop"), "table_dropped_continue": lambda: table_dropped("continue"), "error_location_refused": error_location_refused, "taken": taken,
           "state_is_a_file": state_is_a_file, "tables_counted_once": tables_counted_once, "listeners_told_apart": listeners_told_apart, "empty_firehose_record": empty_firehose_record})
 finally:
