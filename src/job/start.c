@@ -176,6 +176,18 @@ static fz_status check_log(job *j, const job_source *src, uint32_t split, job_si
     return FZ_OK;
 }
 
+/* Reading goes on behind `at`, if the log still has that place and the record before it. */
+static fz_status go_on_from(job *j, const job_source *src, uint32_t i, job_sink *s, job_split_state *st, const job_position *at, fz_error *err) {
+    st->claim = false;
+    st->from = st->next = at->next;
+    st->has_last = at->has_last;
+    st->last_offset = at->last_offset;
+    st->last_timestamp = at->last_timestamp;
+    st->last_hash = at->last_hash;
+    FZ_TRY(check_log(j, src, i, s, st, err));
+    return st->next == at->next ? check_last(src, i, s, at, err) : FZ_OK;
+}
+
 /* What of the split was given up, and the table does not know yet: its index in s->pending, UINT32_MAX: nothing. */
 static uint32_t pending_of(const job_sink *s, const job_split_key *key) {
     for (uint32_t i = 0; i < s->pending.n_ranges; i++)
@@ -201,17 +213,7 @@ static fz_status place_split(job *j, job_source *src, uint32_t i, job_sink *s, c
     st->remembered = p ? p->next : 0;
     st->read = st->added = st->filtered = st->rejected = st->unparseable = 0;
     st->has_last = false;
-    if (given != UINT32_MAX) {
-        const job_position *after = &s->pending.after[given];
-        st->claim = false;
-        st->from = st->next = after->next;
-        st->has_last = after->has_last;
-        st->last_offset = after->last_offset;
-        st->last_timestamp = after->last_timestamp;
-        st->last_hash = after->last_hash;
-        FZ_TRY(check_log(j, src, i, s, st, err));
-        return st->next == after->next ? check_last(src, i, s, after, err) : FZ_OK;
-    }
+    if (given != UINT32_MAX) return go_on_from(j, src, i, s, st, &s->pending.after[given], err);
     if (!p && other) { /* adopt */
         s->new_chain = true;
         st->claim = true;
@@ -220,16 +222,7 @@ static fz_status place_split(job *j, job_source *src, uint32_t i, job_sink *s, c
         if (who && !s->delivery) adopt_objects(j, s, who);
         return check_log(j, src, i, s, st, err);
     }
-    if (p && !t->ignore) {
-        st->claim = false;
-        st->from = st->next = p->next;
-        st->has_last = p->has_last;
-        st->last_offset = p->last_offset;
-        st->last_timestamp = p->last_timestamp;
-        st->last_hash = p->last_hash;
-        FZ_TRY(check_log(j, src, i, s, st, err));
-        return st->next == p->next ? check_last(src, i, s, p, err) : FZ_OK;
-    }
+    if (p && !t->ignore) return go_on_from(j, src, i, s, st, p, err);
     bool later = sp->found_later || topic_known(l, &st->key);
     int64_t start = later && !t->ignore ? sp->low : sp->start;
     st->claim = !(later || sp->start_is_earliest) || t->ignore;
