@@ -96,6 +96,39 @@ def settle(t, job, n):
     job.stop()
 
 
+def joins_late():
+    """A table that joins a source whose spool other sinks have had: it gets what the spool still holds, and the log says from where to where; the ones that were there before are told nothing, nor is it at its next start."""
+    t = Tables(None, "spool-joins", tables=("t", "u"))
+    one = script(t)
+
+    def both():
+        path = script(t)
+        text = open(path).read()
+        insert = "INSERT INTO c.db.t SELECT id, host, num FROM src;"
+        open(path, "w").write(text.replace(insert, f"CREATE TABLE IF NOT EXISTS c.db.u (id BIGINT);\nSTATEMENT SET BEGIN\n{insert}\nINSERT INTO c.db.u SELECT id FROM src;\nEND;"))
+        return path
+
+    job = t.start(one)
+    send(port(job), range(30))
+    t.wait_rows(30, job=job)
+    job.stop()
+    require("positions.spool-tail" not in job.text(), f"an empty spool has no tail\n{job.text()}")
+    job = t.start(both())
+    p = port(job)
+    told = re.findall(r"event=positions.spool-tail table=(\S+) source=(\S+) from=(\d+) to=(\d+)", job.text())
+    require([x[0] for x in told] == ["c.db.u"] and told[0][1].endswith("src") and int(told[0][3]) - int(told[0][2]) == 30, f"{told}\n{job.text()}")
+    send(p, range(30, 40))
+    t.wait_rows(40, job=job)
+    t.wait_rows(40, "u", job=job)
+    job.stop()
+    job = t.start(both())
+    port(job)
+    job.stop()
+    require("positions.spool-tail" not in job.text(), job.text())
+    t.judge(range(40))
+    t.judge(range(40), "u")
+
+
 def kill():
     t = Tables(None, "spool-kill")
     seed = int(os.environ.get("FRAZIL_SEED", random.randrange(1 << 30)))
@@ -252,4 +285,4 @@ def damage():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (kill, lost_directory, restored, in_use, other_pipeline, select, full, damage)})
+    main({f.__name__: f for f in (kill, joins_late, lost_directory, restored, in_use, other_pipeline, select, full, damage)})
