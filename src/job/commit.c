@@ -81,11 +81,7 @@ static uint32_t merge_positions(try_state *t, const job_lineage *l, job_position
     return job_positions_retire(v, n, now);
 }
 
-static bool is_adopted(const job_sink *s, const char *pipeline) {
-    for (uint32_t i = 0; i < s->n_adopted; i++)
-        if (strcmp(s->adopted[i], pipeline) == 0) return true;
-    return false;
-}
+static bool is_adopted(const job_sink *s, const char *pipeline) { return job_adopted_find(s->adopted, s->n_adopted, pipeline) != NULL; }
 
 /* Error objects that the table lacks after the commit, those of a pipeline whose positions were taken over among them. */
 static fz_status merge_diverted(try_state *t, const cat_table *base, const job_lineage *l, job_diverted **out, uint32_t *n_out, fz_error *err) {
@@ -109,6 +105,13 @@ static fz_status merge_diverted(try_state *t, const cat_table *base, const job_l
     *out = v;
     *n_out = n;
     return FZ_OK;
+}
+
+static uint32_t merge_adopted(const try_state *t, const job_lineage *l, job_adopted **out) {
+    uint32_t n = l->found || l->unproven ? l->marks.n_adopted : 0;
+    job_adopted *v = *out = FZ_ANEWN(t->arena, job_adopted, n + t->s->n_adopted + 1);
+    if (n) memcpy(v, l->marks.adopted, n * sizeof *v);
+    return job_adopted_merge(v, n, t->s->adopted, t->s->n_adopted);
 }
 
 static fz_status check_table(const try_state *t, const cat_table *now, fz_error *err) {
@@ -142,16 +145,17 @@ static void remove_unused(const try_state *t, const ice_append_result *r) {
 static fz_status write_commit(try_state *t, const cat_table *base, const job_lineage *l, fz_error *err) {
     job_position *positions;
     job_diverted *diverted;
-    uint32_t n = merge_positions(t, l, &positions), n_diverted;
+    job_adopted *adopted;
+    uint32_t n = merge_positions(t, l, &positions), n_diverted, n_adopted = merge_adopted(t, l, &adopted);
     FZ_TRY(merge_diverted(t, base, l, &diverted, &n_diverted, err));
     const char *pipeline = t->j->spec->name;
     job_marks marks = {.pipeline = pipeline, .commit_id = t->p->commit_id, .checkpoint = t->j->checkpoint, .new_chain = t->p->new_chain,
                        .n_positions = n, .positions = positions, .n_ranges = t->p->n_ranges, .ranges = t->p->ranges, .n_diverted = n_diverted, .diverted = diverted,
-                       .n_replayed = t->p->n_replayed, .replayed = (job_replayed *)(uintptr_t)t->p->replayed};
+                       .n_replayed = t->p->n_replayed, .replayed = (job_replayed *)(uintptr_t)t->p->replayed, .n_adopted = n_adopted, .adopted = adopted};
     fz_pair summary[2 + JOB_MAX_KEYS] = {{.key = "engine-name", .value = "frazil"}, {.key = "engine-version", .value = "0.1.0"}};
     t->append.n_summary = (uint32_t)(2 + job_marks_encode(t->arena, &marks, summary + 2));
     t->append.summary = summary;
-    job_mirror mirror = {t->append.snapshot_id, base->metadata->last_sequence_number + 1, n, n_diverted, positions, diverted};
+    job_mirror mirror = {t->append.snapshot_id, base->metadata->last_sequence_number + 1, n, n_diverted, positions, diverted, n_adopted, adopted};
     fz_pair property = {.key = fz_arena_printf(t->arena, JOB_MIRROR_PREFIX "%s", pipeline), .value = job_mirror_encode(t->arena, &mirror)};
     t->append.properties = &property;
     t->append.n_properties = 1;

@@ -81,7 +81,9 @@ static const char *state_text(const job *j, job_sink *s, fz_arena *a) {
         job_mark_gone(j, s, &s->carried[i], now);
         v[n++] = s->carried[i];
     }
-    return job_mirror_encode(a, &(job_mirror){.n = job_positions_retire(v, n, now), .positions = v});
+    job_adopted *adopted = FZ_ANEWN(a, job_adopted, s->n_adopted_before + s->n_adopted + 1);
+    if (s->n_adopted_before) memcpy(adopted, s->adopted_before, s->n_adopted_before * sizeof *adopted);
+    return job_mirror_encode(a, &(job_mirror){.n = job_positions_retire(v, n, now), .positions = v, .n_adopted = job_adopted_merge(adopted, s->n_adopted_before, s->adopted, s->n_adopted), .adopted = adopted});
 }
 
 void job_delivery_describe(job *j, job_prepared *p) {
@@ -162,6 +164,9 @@ static void carry(job_sink *s, const job_marks *m) {
         s->carried[i].key.source = fz_arena_strdup(s->carried_arena, m->positions[i].key.source);
         s->carried[i].key.topic = fz_arena_strdup(s->carried_arena, m->positions[i].key.topic);
     }
+    s->n_adopted_before = m->n_adopted;
+    s->adopted_before = FZ_ANEWN(s->carried_arena, job_adopted, m->n_adopted + 1);
+    for (uint32_t i = 0; i < m->n_adopted; i++) s->adopted_before[i] = (job_adopted){fz_arena_strdup(s->carried_arena, m->adopted[i].pipeline), m->adopted[i].as_of};
 }
 
 fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, const char **intent, fz_error *err) {
@@ -173,7 +178,7 @@ fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, co
     job_mirror m = {0};
     if (*state) FZ_TRY(job_mirror_decode(a, state, &m, err));
     l->found = true;
-    l->marks = (job_marks){.pipeline = j->spec->name, .commit_id = "", .n_positions = m.n, .positions = m.positions};
+    l->marks = (job_marks){.pipeline = j->spec->name, .commit_id = "", .n_positions = m.n, .positions = m.positions, .n_adopted = m.n_adopted, .adopted = m.adopted, .as_of = job_state_hash(state)};
     carry(s, &l->marks);
     return **intent ? add_intent(s, a, *intent, &l->marks, err) : FZ_OK;
 }
@@ -198,7 +203,9 @@ static fz_status check_open_lot(job *j, job_sink *s, const dlv_other *o, fz_erro
     return fz_hint(err, "start the pipeline once under its old name, which ends the lot, and stop it; its positions can be taken over then");
 }
 
-fz_status job_delivery_others(job *j, job_sink *s, fz_arena *a, job_marks **out, uint32_t *n, fz_error *err) {
+const char *job_delivery_name(const job *j, const job_sink *s, fz_arena *a) { return fz_arena_printf(a, "%s/%s", j->spec->name, s->text); }
+
+fz_status job_delivery_others(job *j, job_sink *s, fz_arena *a, const job_marks *ours, bool only_heirs, job_marks **out, uint32_t *n, fz_error *err) {
     dlv_other *v;
     uint32_t n_v;
     *n = 0;
@@ -208,8 +215,11 @@ fz_status job_delivery_others(job *j, job_sink *s, fz_arena *a, job_marks **out,
         job_mirror m = {0};
         if (job_delivery_is_ours(j, &v[i])) continue;
         if (*v[i].state) FZ_TRY(job_mirror_decode(a, v[i].state, &m, err));
+        const job_adopted *us = job_adopted_find(m.adopted, m.n_adopted, job_delivery_name(j, s, a));
+        if (only_heirs && !(us && us->as_of == ours->as_of)) continue;
         job_marks *k = &(*out)[(*n)++];
-        *k = (job_marks){.pipeline = *v[i].pipeline ? fz_arena_printf(a, "%s/%s", v[i].pipeline, v[i].table) : v[i].table, .commit_id = "", .n_positions = m.n, .positions = m.positions};
+        *k = (job_marks){.pipeline = *v[i].pipeline ? fz_arena_printf(a, "%s/%s", v[i].pipeline, v[i].table) : v[i].table, .commit_id = "", .n_positions = m.n, .positions = m.positions,
+                         .n_adopted = m.n_adopted, .adopted = m.adopted, .as_of = job_state_hash(v[i].state)};
         if (*v[i].intent_ranges) {
             FZ_TRY(check_open_lot(j, s, &v[i], err));
             FZ_TRY(add_intent(s, a, v[i].intent_ranges, k, err));

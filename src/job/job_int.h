@@ -115,8 +115,11 @@ struct job_sink {
     dead_letters *letters;   /* in the error location; NULL: the job's */
     job_pending pending;     /* of diverts: what the table does not know yet; in: */
     fz_arena *pending_arena;
-    uint32_t n_adopted;      /* tables: pipelines whose positions this run has taken over, and with them their open error objects */
-    const char **adopted;
+    uint32_t n_adopted;      /* pipelines whose positions this run has taken over, and (tables) with them their open error objects */
+    job_adopted *adopted;
+    uint32_t n_adopted_before; /* deliveries: those of earlier runs */
+    job_adopted *adopted_before; /* in carried_arena */
+    bool ahead_told;         /* positions.other-ahead */
     uint32_t n_open;         /* error objects that the table lacks and names */
     uint32_t given_commits, given_waits;
     bool replaying;          /* an intent is being made good */
@@ -269,7 +272,9 @@ void job_delivery_describe(job *j, job_prepared *p);
 /* The positions of the last commit in the shape in which a table gives them, and the ranges of an intent ("": none). */
 fz_status job_delivery_read(job *j, job_sink *s, fz_arena *a, job_lineage *l, const char **intent, fz_error *err) FZ_MUST_USE;
 /* What other names say of the same place: a pipeline's name is NAME/TABLE here. */
-fz_status job_delivery_others(job *j, job_sink *s, fz_arena *a, job_marks **out, uint32_t *n, fz_error *err) FZ_MUST_USE;
+const char *job_delivery_name(const job *j, const job_sink *s, fz_arena *a);
+/* ours: what its own name says; only_heirs: of the others only those that have taken that over. */
+fz_status job_delivery_others(job *j, job_sink *s, fz_arena *a, const job_marks *ours, bool only_heirs, job_marks **out, uint32_t *n, fz_error *err) FZ_MUST_USE;
 const char *job_delivery_root(job *j); /* the directory of all deliveries' states */
 bool job_delivery_is_ours(const job *j, const dlv_other *o); /* another sink of this very job */
 fz_status job_delivery_limits(job *j, job_sink *s, const char *intent, fz_error *err) FZ_MUST_USE;

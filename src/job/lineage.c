@@ -59,7 +59,8 @@ static fz_status use_mirror(fz_arena *a, const ice_metadata *m, const char *pipe
     FZ_TRY(job_mirror_decode(a, text, &mirror, err));
     bool proven = last->parent_id == mirror.snapshot_id && lowest_sequence > mirror.sequence_number;
     if (!proven && lowest_sequence > mirror.sequence_number) FZ_TRY(still_live(a, m, mirror.snapshot_id, io, &proven, err));
-    out->marks = (job_marks){.pipeline = pipeline, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions, .n_diverted = mirror.n_diverted, .diverted = mirror.diverted};
+    out->marks = (job_marks){.pipeline = pipeline, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions, .n_diverted = mirror.n_diverted, .diverted = mirror.diverted,
+                             .n_adopted = mirror.n_adopted, .adopted = mirror.adopted, .as_of = mirror.sequence_number};
     out->snapshot_id = mirror.snapshot_id;
     out->from_mirror = true;
     out->found = proven;
@@ -79,6 +80,7 @@ fz_status job_lineage_read(fz_arena *a, const ice_metadata *m, const char *pipel
         if (!out->found) {
             FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &out->marks, &out->found, err));
             FZ_TRY(drop_taken_over(a, m, pipeline, &out->marks, err));
+            out->marks.as_of = s->sequence;
             out->snapshot_id = s->id;
         }
         const char *id = fz_pair_get(s->summary, s->n_summary, JOB_KEY_COMMIT_ID);
@@ -104,6 +106,7 @@ fz_status job_lineage_others(fz_arena *a, const ice_metadata *m, const char *pip
         if (!pipeline_of(s) || is_of(s, pipeline) || met(*out, *n, pipeline_of(s))) continue;
         FZ_TRY(job_marks_decode(a, s->summary, s->n_summary, &(*out)[*n], &found, err));
         FZ_TRY(drop_taken_over(a, m, pipeline_of(s), &(*out)[*n], err));
+        (*out)[*n].as_of = s->sequence;
         *n += found;
     }
     for (uint32_t i = 0; cut && i < m->n_properties; i++) {
@@ -113,7 +116,8 @@ fz_status job_lineage_others(fz_arena *a, const ice_metadata *m, const char *pip
         if (strcmp(name, pipeline) == 0 || met(*out, *n, name)) continue;
         job_mirror mirror;
         FZ_TRY(job_mirror_decode(a, m->properties[i].value, &mirror, err));
-        (*out)[*n] = (job_marks){.pipeline = name, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions, .n_diverted = mirror.n_diverted, .diverted = mirror.diverted};
+        (*out)[*n] = (job_marks){.pipeline = name, .commit_id = "", .n_positions = mirror.n, .positions = mirror.positions, .n_diverted = mirror.n_diverted, .diverted = mirror.diverted,
+                                  .n_adopted = mirror.n_adopted, .adopted = mirror.adopted, .as_of = mirror.sequence_number};
         FZ_TRY(drop_taken_over(a, m, name, &(*out)[(*n)++], err));
     }
     return FZ_OK;

@@ -40,6 +40,25 @@ uint32_t job_positions_retire(job_position *v, uint32_t n, int64_t now_ms) {
     return kept;
 }
 
+/* ---- who was taken over ---- */
+const job_adopted *job_adopted_find(const job_adopted *v, uint32_t n, const char *pipeline) {
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(v[i].pipeline, pipeline) == 0) return &v[i];
+    return NULL;
+}
+uint32_t job_adopted_merge(job_adopted *v, uint32_t n, const job_adopted *more, uint32_t n_more) {
+    for (uint32_t i = 0; i < n_more; i++) {
+        uint32_t at = 0;
+        while (at < n && strcmp(v[at].pipeline, more[i].pipeline) != 0) at++;
+        if (at < n) memmove(&v[at], &v[at + 1], (--n - at) * sizeof *v); /* the newest stands last */
+        v[n++] = more[i];
+    }
+    if (n <= JOB_ADOPTED_KEPT) return n;
+    memmove(v, v + (n - JOB_ADOPTED_KEPT), JOB_ADOPTED_KEPT * sizeof *v);
+    return JOB_ADOPTED_KEPT;
+}
+int64_t job_state_hash(const char *state) { return (int64_t)(fz_hash(state, strlen(state)) >> 1); }
+
 /* ---- encoding: both maps are "source -> topic -> rows" ---- */
 typedef void (*put_row)(fz_buf *b, const void *row);
 
@@ -108,6 +127,15 @@ static void encode_replayed(fz_buf *b, const job_replayed *v, uint32_t n) {
     }
     fz_buf_puts(b, "]}");
 }
+static void encode_adopted(fz_buf *b, const job_adopted *v, uint32_t n) {
+    fz_buf_puts(b, "{\"v\":1,\"p\":[");
+    for (uint32_t i = 0; i < n; i++) {
+        fz_buf_puts(b, i ? ",[" : "[");
+        fz_buf_json(b, v[i].pipeline, strlen(v[i].pipeline));
+        fz_buf_printf(b, ",%" PRId64 "]", v[i].as_of);
+    }
+    fz_buf_puts(b, "]}");
+}
 static const char *into(fz_arena *a, fz_buf *b) {
     const char *s = fz_arena_strndup(a, (const char *)b->data, b->len);
     fz_buf_free(b);
@@ -132,6 +160,10 @@ size_t job_marks_encode(fz_arena *a, const job_marks *m, fz_pair *out) {
         encode_replayed(&b, m->replayed, m->n_replayed);
         out[n++] = (fz_pair){.key = JOB_KEY_REPLAYED, .value = into(a, &b)};
     }
+    if (m->n_adopted) {
+        encode_adopted(&b, m->adopted, m->n_adopted);
+        out[n++] = (fz_pair){.key = JOB_KEY_ADOPTED, .value = into(a, &b)};
+    }
     if (m->new_chain) out[n++] = (fz_pair){.key = JOB_KEY_CHAIN, .value = "new"};
     return n;
 }
@@ -142,6 +174,10 @@ const char *job_mirror_encode(fz_arena *a, const job_mirror *m) {
     if (m->n_diverted) {
         fz_buf_puts(&b, ",\"diverted\":");
         encode_diverted(&b, m->diverted, m->n_diverted);
+    }
+    if (m->n_adopted) {
+        fz_buf_puts(&b, ",\"adopted\":");
+        encode_adopted(&b, m->adopted, m->n_adopted);
     }
     fz_buf_putc(&b, '}');
     return into(a, &b);
@@ -259,6 +295,21 @@ static fz_status decode_replayed(fz_arena *a, json_t *root, uint32_t *n, job_rep
     }
     return FZ_OK;
 }
+/* root NULL: none. */
+static fz_status decode_adopted(fz_arena *a, json_t *root, uint32_t *n, job_adopted **out, fz_error *err) {
+    json_t *all = json_object_get(root, "p"), *v;
+    size_t i;
+    *n = 0;
+    *out = NULL;
+    if (!root) return FZ_OK;
+    if (json_integer_value(json_object_get(root, "v")) != 1 || !json_is_array(all)) return unreadable(err, "no list of adopted pipelines of version 1");
+    *out = FZ_ANEWN(a, job_adopted, json_array_size(all) + 1);
+    json_array_foreach(all, i, v) {
+        if (!json_is_string(json_array_get(v, 0)) || !json_is_integer(json_array_get(v, 1))) return unreadable(err, "an adopted pipeline is incomplete");
+        (*out)[(*n)++] = (job_adopted){fz_arena_strdup(a, json_string_value(json_array_get(v, 0))), (int64_t)json_integer_value(json_array_get(v, 1))};
+    }
+    return FZ_OK;
+}
 static fz_status parse(const char *text, json_t **out, fz_error *err) {
     json_error_t je;
     *out = json_loads(text, 0, &je);
@@ -289,7 +340,13 @@ fz_status job_marks_decode(fz_arena *a, const fz_pair *summary, size_t n, job_ma
     out->ranges = t.r;
     out->n_ranges = t.n;
     FZ_TRY(rc);
-    const char *diverted = fz_pair_get(summary, n, JOB_KEY_DIVERTED), *replayed = fz_pair_get(summary, n, JOB_KEY_REPLAYED);
+    const char *diverted = fz_pair_get(summary, n, JOB_KEY_DIVERTED), *replayed = fz_pair_get(summary, n, JOB_KEY_REPLAYED), *adopted = fz_pair_get(summary, n, JOB_KEY_ADOPTED);
+    if (adopted) {
+        FZ_TRY(parse(adopted, &root, err));
+        rc = decode_adopted(a, root, &out->n_adopted, &out->adopted, err);
+        json_decref(root);
+        FZ_TRY(rc);
+    }
     if (diverted) {
         FZ_TRY(parse(diverted, &root, err));
         rc = decode_diverted(a, root, &out->n_diverted, &out->diverted, err);
@@ -315,6 +372,7 @@ fz_status job_mirror_decode(fz_arena *a, const char *text, job_mirror *out, fz_e
         out->sequence_number = json_integer_value(seq);
         rc = decode_positions(a, json_object_get(root, "positions"), &out->n, &out->positions, err);
         if (rc == FZ_OK) rc = decode_diverted(a, json_object_get(root, "diverted"), &out->n_diverted, &out->diverted, err);
+        if (rc == FZ_OK) rc = decode_adopted(a, json_object_get(root, "adopted"), &out->n_adopted, &out->adopted, err);
     }
     json_decref(root);
     return rc;

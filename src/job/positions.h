@@ -17,8 +17,11 @@
  *                       the error objects whose rows the table still lacks after this commit: RECORDS and HASH (of its lines) are the object's, ROWS those of
  *                       the ranges [FROM,TO) of it that count
  *   frazil.replayed     {"v":1,"o":[[OBJECT,ADDED,FILTERED,REJECTED,UNPARSEABLE],...]}: error objects whose records this commit has brought
+ *   frazil.adopted      {"v":1,"p":[[PIPELINE,SEQUENCE],...]}, left out when there are none: pipelines whose positions this one has taken over (frazil.positions = adopt), each as
+ *                       it stood at that sequence number of the table: what it commits later is its own again
  *   frazil.chain        "new" when the ranges begin a new chain on purpose (frazil.positions = adopt or ignore, frazil.lost-offsets = earliest)
- * Table property: frazil.mirror.PIPELINE = {"v":1,"snapshot":ID,"sequence":N,"positions":{...as above},"diverted":{...as above, if any}}
+ * Table property: frazil.mirror.PIPELINE = {"v":1,"snapshot":ID,"sequence":N,"positions":{...as above},"diverted":{...as above, if any},"adopted":{...as above, if any}}
+ * A delivery's state is such a text too, without snapshot and sequence; there SEQUENCE is job_state_hash of the state that was taken over.
  *
  * Invariants
  *  1. Encoding is canonical (sorted by source, topic, partition), so that equal positions are equal texts.
@@ -36,7 +39,8 @@
 #define JOB_KEY_CHAIN "frazil.chain"
 #define JOB_KEY_DIVERTED "frazil.diverted"
 #define JOB_KEY_REPLAYED "frazil.replayed"
-enum { JOB_MAX_KEYS = 8 }; /* summary keys of one snapshot */
+#define JOB_KEY_ADOPTED "frazil.adopted"
+enum { JOB_MAX_KEYS = 9 }; /* summary keys of one snapshot */
 #define JOB_MIRROR_PREFIX "frazil.mirror."
 
 /* A split is filed under source identity, topic (a file's path for file sources) and partition. */
@@ -60,6 +64,7 @@ typedef struct job_part { job_split_key key; int64_t from, to; } job_part;
 /* An error object and what of it counts. */
 typedef struct job_diverted { const char *object; uint64_t records, rows, hash; uint32_t n_parts; job_part *parts; } job_diverted;
 typedef struct job_replayed { const char *object; uint64_t added, filtered, rejected, unparseable; } job_replayed;
+typedef struct job_adopted { const char *pipeline; int64_t as_of; } job_adopted;
 typedef struct job_marks {
     const char *pipeline, *commit_id;
     uint64_t checkpoint;
@@ -71,12 +76,17 @@ typedef struct job_marks {
     uint32_t n_diverted, n_replayed;
     job_diverted *diverted;
     job_replayed *replayed;
+    uint32_t n_adopted;
+    job_adopted *adopted;
+    int64_t as_of;           /* not in the text: the sequence number of the snapshot, or of the state that it came from, job_state_hash */
 } job_marks;
 typedef struct job_mirror {
     int64_t snapshot_id, sequence_number;
     uint32_t n, n_diverted;
     job_position *positions;
     job_diverted *diverted;
+    uint32_t n_adopted;
+    job_adopted *adopted;
 } job_mirror;
 
 int job_split_key_cmp(const job_split_key *a, const job_split_key *b);
@@ -94,6 +104,11 @@ const char *job_mirror_encode(fz_arena *a, const job_mirror *m);
 #define JOB_GONE_KEPT 100
 #define JOB_GONE_MS 86400000
 uint32_t job_positions_retire(job_position *v, uint32_t n, int64_t now_ms);
+/* Puts `more` behind v (room for n + n_more), in place of what stands there of the same pipelines; of very many the first ones go. Returns how many there are then. */
+#define JOB_ADOPTED_KEPT 100
+uint32_t job_adopted_merge(job_adopted *v, uint32_t n, const job_adopted *more, uint32_t n_more);
+const job_adopted *job_adopted_find(const job_adopted *v, uint32_t n, const char *pipeline); /* NULL: not there */
+int64_t job_state_hash(const char *state);
 /* "syslog/3" for messages. */
 const char *job_split_text(fz_arena *a, const job_split_key *key);
 #endif

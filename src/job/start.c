@@ -21,6 +21,8 @@ typedef struct job_table { /* what the table says */
     job_lineage l;
     uint32_t n_others;
     job_marks *others;       /* other pipelines */
+    const char *own;         /* our name among the others */
+    int64_t as_of;           /* tables: sequence number of what was loaded */
     const char *intent;      /* deliveries: ranges that an earlier run may have delivered */
     bool ignore;             /* frazil.positions = ignore still counts: this run has not committed to the table */
 } job_table;
@@ -84,13 +86,71 @@ static fz_status refuse_other_delivery(const job *j, const job_sink *s, const sr
     fz_detail(err, "that position is %" PRId64 ", the log has %" PRId64 " to %" PRId64 "; going on under the present name would deliver what lies before the position again", p->next, sp->low, sp->high);
     return fz_hint(err, "restore the name, or set frazil.positions = adopt (go on from that position) or ignore (read from where the script says)");
 }
-static void adopt_objects(job *j, job_sink *s, const char *who) {
-    for (uint32_t i = 0; i < s->n_adopted; i++)
-        if (strcmp(s->adopted[i], who) == 0) return;
-    const char **v = FZ_ANEWN(j->arena, const char *, s->n_adopted + 1);
+/* Our next commits say whose positions we have taken over and as of when, so that a start under that name finds out. */
+static void adopt(job *j, job_sink *s, const job_table *t, const char *who) {
+    job_adopted one = {.pipeline = who, .as_of = t->as_of};
+    for (uint32_t i = 0; s->delivery && i < t->n_others; i++)
+        if (strcmp(t->others[i].pipeline, who) == 0) one.as_of = t->others[i].as_of;
+    const job_adopted *had = job_adopted_find(s->adopted, s->n_adopted, who);
+    if (had && had->as_of == one.as_of) return;
+    one.pipeline = fz_arena_strdup(j->arena, who);
+    job_adopted *v = FZ_ANEWN(j->arena, job_adopted, s->n_adopted + 1);
     if (s->n_adopted) memcpy(v, s->adopted, s->n_adopted * sizeof *v);
-    v[s->n_adopted++] = fz_arena_strdup(j->arena, who);
+    s->n_adopted = job_adopted_merge(v, s->n_adopted, &one, 1);
     s->adopted = v;
+}
+
+/* ---- pipelines that have taken ours over ---- */
+
+/* It names us as we stand: what we commit after that is ours again. */
+static bool is_heir(const job_table *t, const job_sink *s, const job_marks *o) {
+    const job_adopted *x = job_adopted_find(o->adopted, o->n_adopted, t->own);
+    return x && (s->delivery ? x->as_of == t->l.marks.as_of : x->as_of >= t->l.marks.as_of);
+}
+/* The furthest position of the split among pipelines that have taken ours over, if it lies behind p (ours; NULL: none). */
+static const job_position *heir_position(const job_table *t, const job_sink *s, const job_split_key *key, const job_position *p, const char **who) {
+    const job_position *best = NULL;
+    for (uint32_t k = 0; (t->l.found || t->l.unproven) && k < t->n_others; k++) {
+        const job_position *x = is_heir(t, s, &t->others[k]) ? job_position_find(t->others[k].positions, t->others[k].n_positions, key) : NULL;
+        if (!x || (p && x->next <= p->next) || (best && x->next <= best->next)) continue;
+        best = x;
+        *who = t->others[k].pipeline;
+    }
+    return best;
+}
+static fz_status refuse_heir(const job *j, const job_sink *s, const src_split *sp, const job_split_state *st, const char *who, const job_position *heir, const job_position *p, fz_error *err) {
+    fz_fail(err, FZ_FATAL, "positions.other-key", "%s %s: pipeline '%s' has taken over the positions of '%s' and has gone on since: %s/%d", s->delivery ? "delivery" : "table", s->text, who, j->spec->name, st->key.topic, st->key.partition);
+    if (p) fz_detail(err, "its position is %" PRId64 ", that of '%s' is %" PRId64 ", the log has %" PRId64 " to %" PRId64 "; going on from there would deliver what lies between them again", heir->next, j->spec->name, p->next, sp->low, sp->high);
+    else fz_detail(err, "its position is %" PRId64 ", '%s' has none, the log has %" PRId64 " to %" PRId64, heir->next, j->spec->name, sp->low, sp->high);
+    return fz_hint(err, "start under the new name, or set frazil.positions = adopt (go on from the position of '%s') or ignore (read from where the script says)", who);
+}
+/* Two pipelines that both write one log into one table: on purpose, perhaps. */
+static void tell_ahead(job_sink *s, const job_table *t, const job_split_key *key, const job_position *p) {
+    for (uint32_t k = 0; !s->delivery && !s->ahead_told && k < t->n_others; k++) {
+        const job_position *x = job_position_find(t->others[k].positions, t->others[k].n_positions, key);
+        if (!x || x->next <= p->next || t->others[k].as_of < t->l.marks.as_of) continue;
+        s->ahead_told = true;
+        fz_log(FZ_LOG_INFO, "positions.other-ahead", FZ_KV("table", "%s", s->text), FZ_KV("split", "%s/%d", key->topic, key->partition), FZ_KV("pipeline", "%s", t->others[k].pipeline), FZ_KV("its_position", "%" PRId64, x->next),
+               FZ_KV("ours", "%" PRId64, p->next), FZ_KV("reason", "%s", "another pipeline writes the same log into this table: rows that both make of a record are in it twice"), NULL);
+    }
+}
+/* What our positions are once those of the heirs are taken over. */
+static void overlay_heirs(job *j, const job_sink *s, fz_arena *a, const job_table *t, job_lineage *l) {
+    uint32_t n = l->marks.n_positions, room = n;
+    for (uint32_t k = 0; k < j->n_sources; k++) room += s->splits[k] ? s->n_splits[k] : 0;
+    job_position *v = FZ_ANEWN(a, job_position, room + 1);
+    if (n) memcpy(v, l->marks.positions, n * sizeof *v);
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && i < s->n_splits[k]; i++) {
+            const char *who;
+            const job_split_key *key = &s->splits[k][i].key;
+            job_position *p = job_position_find(v, n, key);
+            const job_position *heir = heir_position(t, s, key, p, &who);
+            if (heir && p) *p = *heir;
+            else if (heir) v[n++] = *heir;
+        }
+    l->marks.positions = v;
+    l->marks.n_positions = n;
 }
 static void tell_adopted(const job_sink *s, const src_split *sp, const char *who, const job_position *p) {
     fz_log(FZ_LOG_WARN, "positions.adopted", FZ_KV("table", "%s", s->text), FZ_KV("split", "%s", sp->name), FZ_KV("of", "%s", who ? who : p->key.source), FZ_KV("position", "%" PRId64, p->next),
@@ -203,7 +263,14 @@ static fz_status place_split(job *j, job_source *src, uint32_t i, job_sink *s, c
     const job_position *p = l->found ? job_position_find(l->marks.positions, l->marks.n_positions, &st->key) : NULL, *other = NULL;
     const char *who = NULL;
     uint32_t given = t->ignore ? UINT32_MAX : pending_of(s, &st->key);
-    if (!p && given == UINT32_MAX && !t->ignore && !topic_known(l, &st->key)) { /* a partition that is new in a topic of ours is nobody else's */
+    const job_position *heir = t->ignore || j->positions == POSITIONS_IGNORE ? NULL : heir_position(t, s, &st->key, p, &who);
+    if (heir && j->positions == POSITIONS_CHECK) return refuse_heir(j, s, sp, st, who, heir, p, err);
+    if (heir) {
+        s->new_chain = true;
+        tell_adopted(s, sp, who, heir);
+        adopt(j, s, t, who);
+    } else if (p && !t->ignore) tell_ahead(s, t, &st->key, p);
+    if (!p && !heir && given == UINT32_MAX && !t->ignore && !topic_known(l, &st->key)) { /* a partition that is new in a topic of ours is nobody else's */
         if (l->found && (other = other_source(j, s, &l->marks, &st->key)) && j->positions == POSITIONS_CHECK)
             return refuse_other(s, st, fz_starts(st->key.source, "kafka:") ? "cluster" : "source", other->key.source, st->key.source, other, err);
         if (s->delivery && !other && (other = other_delivery(t, &st->key, &who)) && j->positions == POSITIONS_CHECK) return refuse_other_delivery(j, s, sp, st, who, other, err);
@@ -214,12 +281,17 @@ static fz_status place_split(job *j, job_source *src, uint32_t i, job_sink *s, c
     st->read = st->added = st->filtered = st->rejected = st->unparseable = 0;
     st->has_last = false;
     if (given != UINT32_MAX) return go_on_from(j, src, i, s, st, &s->pending.after[given], err);
+    if (heir) {
+        FZ_TRY(go_on_from(j, src, i, s, st, heir, err));
+        st->claim = true;
+        return FZ_OK;
+    }
     if (!p && other) { /* adopt */
         s->new_chain = true;
         st->claim = true;
         st->from = st->next = other->next;
         tell_adopted(s, sp, who, other);
-        if (who && !s->delivery) adopt_objects(j, s, who);
+        if (who) adopt(j, s, t, who);
         return check_log(j, src, i, s, st, err);
     }
     if (p && !t->ignore) return go_on_from(j, src, i, s, st, p, err);
@@ -286,7 +358,15 @@ static fz_status resolve_given(job *j, job_sink *s, const job_table *t, fz_error
     given_cx g = {j, s};
     const job_resolve with = {&g, still_readable, count_part, was_delivered};
     s->pending_arena = fz_arena_new();
-    return job_diverts_resolve(s->diverts, &t->l, &with, s->pending_arena, &s->pending, err);
+    job_lineage l = t->l;
+    if (j->positions == POSITIONS_ADOPT) overlay_heirs(j, s, s->pending_arena, t, &l);
+    FZ_TRY(job_diverts_resolve(s->diverts, &l, &with, s->pending_arena, &s->pending, err));
+    for (uint32_t i = 0; i < s->pending.n_ranges; i++) { /* a commit compares with our own */
+        const job_position *p = t->l.found ? job_position_find(t->l.marks.positions, t->l.marks.n_positions, &s->pending.ranges[i].key) : NULL;
+        s->pending.known[i] = p != NULL;
+        s->pending.remembered[i] = p ? p->next : 0;
+    }
+    return FZ_OK;
 }
 
 /* Is there a log whose positions another name may have? One that was found while the job runs is nobody else's. */
@@ -306,11 +386,14 @@ static fz_status read_table(job *j, job_sink *s, fz_arena *a, job_table *out, fz
         out->n_others = 0;
         out->ignore = j->positions == POSITIONS_IGNORE && !s->committed;
         FZ_TRY(job_delivery_read(j, s, a, l, &out->intent, err));
-        return out->ignore || !has_unknown_log(j, s, l) ? FZ_OK : job_delivery_others(j, s, a, &out->others, &out->n_others, err);
+        out->own = job_delivery_name(j, s, a);
+        return out->ignore ? FZ_OK : job_delivery_others(j, s, a, &l->marks, !has_unknown_log(j, s, l), &out->others, &out->n_others, err);
     }
     FZ_TRY(cat_load_table(s->catalog, &s->ident, &t, err));
     const ice_io io = job_io(j, t);
     fz_status rc = FZ_OK;
+    out->own = j->spec->name;
+    out->as_of = t->metadata->last_sequence_number;
     if (s->table->metadata->uuid && t->metadata->uuid && strcmp(s->table->metadata->uuid, t->metadata->uuid) != 0)
         rc = fz_fail(err, FZ_FATAL, "commit.other-table", "table %s was replaced by another of the same name", s->text);
     if (rc == FZ_OK) rc = job_lineage_read(a, t->metadata, j->spec->name, NULL, &io, l, err);

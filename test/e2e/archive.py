@@ -281,6 +281,22 @@ def renamed():
     require("positions.adopted" in log and "position=50" in log and seen() == p.sent, f"adopt: {sum(seen().values())} rows of {sum(p.sent.values())}\n{log[-3000:]}")
     run(0, "other")  # its own now
     require(seen() == p.sent, "the start after adopt delivered again")
+    p.produce(10)
+    run(0, "other")
+    log = run(2)  # the old name again: its own position is 50, and what lies behind it is delivered
+    for part in ("positions.other-key", "'other/default_catalog.default_database.arch' has taken over", "its position is 70", "that of 'arch' is 50"):
+        require(part in log, f"'{part}' is not in\n{log}")
+    require(seen() == p.sent, "a start that was refused has delivered")
+    p.produce(10)
+    run(0, positions="adopt")
+    p.produce(10)
+    run(0)
+    require(seen() == p.sent, "the old name has delivered again what the new one had")
+    log = run(2, "other")
+    require("'arch/default_catalog.default_database.arch' has taken over" in log and "its position is 90" in log, log)
+    p.produce(10)
+    run(0, "other", positions="adopt")
+    require(seen() == p.sent, "back and forth")
     run(0, "elsewhere", path=f"file://{p.place.dir}/out2/")
     require(len(list(p.place.objects("out2"))), "another place is no other delivery")
     run(0, "third", positions="ignore")

@@ -30,7 +30,7 @@ class Job:
         self.dir = tempfile.mkdtemp(prefix=f"frazil-logs-{name}-", dir=os.environ.get("FRAZIL_TEST_DIR"))
         self.topic = B.topic(os.path.basename(self.dir), 1)
         self.group, self.log = f"/frazil/{name}", f"{self.dir}/log"
-        self.sql = f"{self.dir}/job.sql"
+        self.sql, self.sent = f"{self.dir}/job.sql", 0
         open(self.sql, "w").write(
             f"SET 'pipeline.name'='logs'; SET 'execution.checkpointing.interval'='100 ms'; SET 'frazil.state.dir'='{self.dir}/state';\n"
             f"CREATE TEMPORARY TABLE src ({columns}) WITH ('connector'='kafka','topic'='{self.topic}','properties.bootstrap.servers'='{B.address}','scan.startup.mode'='earliest-offset',"
@@ -38,11 +38,29 @@ class Job:
             f"CREATE TEMPORARY TABLE logs ({columns}) WITH ('connector'='cloudwatch-logs','log-group'='{self.group}','log-stream'='s','endpoint'='{URL}','region'='us-east-1',{options}'buffer.interval'='200 ms');\n"
             "INSERT INTO logs SELECT * FROM src;\n")
 
+    def again(self, code=0, name="logs", table="logs", positions="check"):
+        """A run under these names; what it logged."""
+        before, text = len(self.text()), open(self.sql).read()
+        open(self.sql, "w").write(text.replace("'pipeline.name'='logs'", f"'pipeline.name'='{name}'").replace("TABLE logs ", f"TABLE {table} ").replace("INTO logs ", f"INTO {table} ")
+                                  .replace("SET 'exec", f"SET 'frazil.positions'='{positions}'; SET 'exec"))
+        try:
+            self.run(code)
+        finally:
+            open(self.sql, "w").write(text)
+        return self.text()[before:]
+
+    def send(self, n):
+        B.produce(self.topic, 0, [{"id": self.sent + i} for i in range(n)])
+        self.sent += n
+
+    def ids(self):
+        return sorted(json.loads(e["message"])["id"] for e in self.events())
+
     def start(self):
         return subprocess.Popen([BIN, "run", self.sql], env=ENV, cwd=self.dir, stdout=open(self.log, "ab"), stderr=subprocess.STDOUT)
 
     def text(self):
-        return open(self.log, errors="replace").read()
+        return open(self.log, errors="replace").read() if os.path.exists(self.log) else ""
 
     def run(self, code=0):
         got = self.start().wait(90)
@@ -108,8 +126,36 @@ def a_group_that_comes_late():
     require(sorted(json.loads(e["message"])["id"] for e in j.events()) == list(range(20)), "events")
 
 
+def renamed():
+    """Another pipeline.name or table for the same group and stream is refused with the numbers; adopt goes on, and the name that was left is refused from then on; another stream is another delivery."""
+    j = Job("renamed", "'auto-create'='true',", columns="id BIGINT, body STRING")
+    j.send(50)
+    j.again()
+    for name, table in (("other", "logs"), ("logs", "logs2")):
+        log = j.again(2, name, table)
+        for part in ("positions.other-key", "(cloudwatch-logs /frazil/renamed:s)", "'logs/default_catalog.default_database.logs'", f"'{name}/default_catalog.default_database.{table}'", "position is 50", "has 0 to 50"):
+            require(part in log, f"'{part}' is not in\n{log}")
+    j.send(10)
+    log = j.again(0, "other", positions="adopt")
+    require("positions.adopted" in log and "position=50" in log, log)
+    j.again(0, "other")
+    require(j.ids() == list(range(60)), f"adopt: {len(j.ids())} events of 60")
+    log = j.again(2)
+    require("positions.other-key" in log and "'other/default_catalog.default_database.logs' has taken over" in log and "its position is 60" in log and "that of 'logs' is 50" in log, log)
+    j.send(10)
+    j.again(0, positions="adopt")
+    j.again(0)
+    require(j.ids() == list(range(70)), f"back again: {len(j.ids())} events of 70")
+    j.again(2, "other")
+    j.again(0, "third", positions="ignore")
+    require(j.ids() == sorted([*range(70)] * 2), f"ignore: {len(j.ids())} events of 140")
+    sql = open(j.sql).read()
+    open(j.sql, "w").write(sql.replace("'log-stream'='s'", "'log-stream'='s2'"))
+    j.again(0, "elsewhere")
+
+
 moto("up", PORT)
 try:
-    main({f.__name__: f for f in (rules, rows_as_json, a_group_that_comes_late)})
+    main({f.__name__: f for f in (rules, rows_as_json, a_group_that_comes_late, renamed)})
 finally:
     moto("down")

@@ -199,6 +199,47 @@ def renamed_pipeline():
     ids += put(t, 0, 40, 20)
     bounded(t, name="new")
     t.judge(ids + [-1])
+    put(t, 0, 60, 5)
+    # Back under the old name, whose own position is still 20: what the new one has brought would come again. Its first commit after that ends the matter, and then it is the other's turn.
+    refuses(t, "positions.other-key", "'new' has taken over", "position is 60", "that of 'old' is 20", name="old")
+    t.judge(ids + [-1])
+    text = bounded(t, name="old", settings={"frazil.positions": "adopt"})
+    require("positions.adopted" in text and "of=new" in text, text[-2500:])
+    ids += range(60, 65)
+    t.judge(ids + [-1])
+    ids += put(t, 0, 65, 5)
+    bounded(t, name="old")
+    t.judge(ids + [-1])
+    refuses(t, "positions.other-key", "'old' has taken over", "position is 70", "that of 'new' is 60", name="new")
+    ids += list(ids[:20]) + ids[20:]  # ignore: all of it again, as asked
+    bounded(t, name="new", settings={"frazil.positions": "ignore"})
+    t.judge(ids + [-1])
+    ids += put(t, 0, 70, 5)
+    bounded(t, name="new")
+    text = bounded(t, name="old")  # nobody has taken it over since its last commit
+    require("positions.other-ahead" in text and "its_position=75" in text and "ours=70" in text, text[-2500:])
+    t.judge(ids + list(range(70, 75)) + [-1])
+
+
+def taken_over_in_part():
+    """A pipeline that has taken another one's positions over finds a partition that the other never saw; going back, that is known too. Expiry takes the commit that did it: what is carried on says it."""
+    t = setting("part")
+    ids = put(t, 0, 0, 20)
+    bounded(t, name="old")
+    B.alter("--alter", "--topic", t.name, "--partitions", "2")
+    ids += put(t, 1, 1000, 10)
+    bounded(t, name="new", settings={"frazil.positions": "adopt"})
+    for k in range(3):
+        ids += put(t, 0, 100 + 20 * k, 20)
+        bounded(t, name="new")
+    if pyiceberg:
+        expire(t, 1)
+    refuses(t, "positions.other-key", "'new' has taken over", "position is 80", name="old")
+    bounded(t, name="old", settings={"frazil.positions": "adopt"})
+    t.judge(ids)
+    ids += put(t, 1, 2000, 10)
+    bounded(t, name="old")
+    t.judge(ids)
 
 
 def positions_ignored():
@@ -368,7 +409,7 @@ def aborted_between():
 
 
 CASES = {f.__name__: f for f in (remade_shorter, remade_longer, remade_while_running, records_gone, records_gone_while_running, latest_is_a_number,
-                                 latest_killed_before_the_first_record, partition_added, renamed_pipeline, positions_ignored, two_sinks_apart, markers_at_the_end, aborted_between)}
+                                 latest_killed_before_the_first_record, partition_added, renamed_pipeline, taken_over_in_part, positions_ignored, two_sinks_apart, markers_at_the_end, aborted_between)}
 if pyiceberg:
     CASES.update({f.__name__: f for f in (foreign_append, rolled_back_stopped, rolled_back_running, expired_under_foreign, expired_while_running, mirror_without_proof)})
 else:

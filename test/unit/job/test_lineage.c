@@ -107,8 +107,28 @@ static void every_other_pipeline_is_told(void **state) {
     fz_arena_free(a);
 }
 
+/* Who has taken whom over, and as of when: of the newest commit, or of the mirror. */
+static void adopted_is_carried(void **state) {
+    (void)state;
+    fz_arena *a = fz_arena_new();
+    fz_error err;
+    job_marks *v;
+    uint32_t n;
+#define ADOPTED "{\\\"v\\\":1,\\\"p\\\":[[\\\"p\\\",5]]}"
+    ice_metadata *m = metadata("6", MIRROR("p", "5", "5", "5"), SNAPSHOT("5", "5", "", SUMMARY("p", "a", "6")) "," SNAPSHOT("6", "6", PARENT("5"), SUMMARY("q", "b", "8") ",\"frazil.adopted\":\"" ADOPTED "\""));
+    assert_int_equal(look(m, 0, a).marks.as_of, 5);
+    assert_int_equal(job_lineage_others(a, m, "p", &v, &n, &err), FZ_OK);
+    assert_true(n == 1 && v[0].as_of == 6 && v[0].n_adopted == 1 && strcmp(v[0].adopted[0].pipeline, "p") == 0 && v[0].adopted[0].as_of == 5);
+    ice_metadata_free(m);
+    m = metadata("7", "\"frazil.mirror.q\":\"{\\\"v\\\":1,\\\"snapshot\\\":6,\\\"sequence\\\":6,\\\"positions\\\":" POS("8") ",\\\"adopted\\\":" ADOPTED "}\"", SNAPSHOT("7", "7", PARENT("6"), FOREIGN));
+    assert_int_equal(job_lineage_others(a, m, "p", &v, &n, &err), FZ_OK);
+    assert_true(n == 1 && v[0].as_of == 6 && v[0].n_adopted == 1 && v[0].adopted[0].as_of == 5);
+    ice_metadata_free(m);
+    fz_arena_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(newest_of_ours_decides), cmocka_unit_test(whole_lineage_beats_the_mirror), cmocka_unit_test(cut_lineage_needs_proof),
-                                       cmocka_unit_test(every_other_pipeline_is_told)};
+                                       cmocka_unit_test(every_other_pipeline_is_told), cmocka_unit_test(adopted_is_carried)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,10 +33,34 @@ static void round_trip(void **state) {
     fz_pair pairs2[JOB_MAX_KEYS];
     job_marks_encode(a, &again, pairs2);
     assert_string_equal(pairs[3].value, pairs2[3].value); /* canonical */
+    job_adopted adopted[] = {{"old \"1\"", 1ll << 50}, {"older", -3}};
+    again.n_adopted = 2;
+    again.adopted = adopted;
+    n = job_marks_encode(a, &again, pairs2);
+    assert_int_equal(n, 7);
+    assert_int_equal(job_marks_decode(a, pairs2, n, &back, &found, &err), FZ_OK);
+    assert_true(back.n_adopted == 2 && job_adopted_find(back.adopted, 2, "old \"1\"")->as_of == 1ll << 50 && job_adopted_find(back.adopted, 2, "older")->as_of == -3 && !job_adopted_find(back.adopted, 2, "new"));
     job_mirror mi = {.snapshot_id = 42, .sequence_number = 9, .n = 3, .positions = p}, mb;
     assert_int_equal(job_mirror_decode(a, job_mirror_encode(a, &mi), &mb, &err), FZ_OK);
-    assert_true(mb.snapshot_id == 42 && mb.sequence_number == 9 && mb.n == 3);
+    assert_true(mb.snapshot_id == 42 && mb.sequence_number == 9 && mb.n == 3 && !mb.n_adopted);
+    mi.n_adopted = 2;
+    mi.adopted = adopted;
+    assert_int_equal(job_mirror_decode(a, job_mirror_encode(a, &mi), &mb, &err), FZ_OK);
+    assert_true(mb.n_adopted == 2 && job_adopted_find(mb.adopted, 2, "older")->as_of == -3);
     fz_arena_free(a);
+}
+
+static void adopted_are_merged(void **state) {
+    (void)state;
+    job_adopted v[2 * JOB_ADOPTED_KEPT] = {{"a", 1}, {"b", 2}}, more[] = {{"c", 3}, {"a", 4}};
+    uint32_t n = job_adopted_merge(v, 2, more, 2);
+    assert_true(n == 3 && job_adopted_find(v, n, "a")->as_of == 4 && strcmp(v[2].pipeline, "a") == 0 && job_adopted_find(v, n, "b")->as_of == 2);
+    char names[JOB_ADOPTED_KEPT][8];
+    for (int i = 0; i < JOB_ADOPTED_KEPT; i++) {
+        snprintf(names[i], sizeof names[i], "p%d", i);
+        n = job_adopted_merge(v, n, &(job_adopted){names[i], i}, 1);
+    }
+    assert_true(n == JOB_ADOPTED_KEPT && !job_adopted_find(v, n, "a") && job_adopted_find(v, n, "p0") && job_adopted_find(v, n, "p99"));
 }
 
 /* A table that was written from many logs (each spool that was lost leaves its position): what is decoded stays as it is while the arena is used on. */
@@ -118,6 +142,6 @@ static void gone(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(many_sources), cmocka_unit_test(damaged_text_is_an_error), cmocka_unit_test(gone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(adopted_are_merged), cmocka_unit_test(many_sources), cmocka_unit_test(damaged_text_is_an_error), cmocka_unit_test(gone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
