@@ -29,7 +29,7 @@ typedef struct pq_field {
 
 typedef struct pq_options {
     pq_compression compression;
-    int compression_level;       /* zstd, gzip; 0: the codec's default (3, but 1 for columns that it packs as well; 6) */
+    int compression_level;       /* zstd, gzip; 0: the codec's default (zstd: 3, or for each column a faster way that packs it about as well; gzip: 6) */
     size_t page_size;            /* target bytes of a data page before compression (1 MiB) */
     uint32_t page_rows;          /* most rows of a page (20,000) */
     size_t dict_size;            /* most bytes of a dictionary page (2 MiB) */

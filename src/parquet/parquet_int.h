@@ -26,9 +26,7 @@ enum { PQ_CONV_UTF8 = 0, PQ_CONV_MAP = 1, PQ_CONV_MAP_KEY_VALUE = 2, PQ_CONV_LIS
 enum { PQ_LOGICAL_STRING = 1, PQ_LOGICAL_MAP = 2, PQ_LOGICAL_LIST = 3, PQ_LOGICAL_DECIMAL = 5, PQ_LOGICAL_DATE = 6, PQ_LOGICAL_TIME = 7, PQ_LOGICAL_TIMESTAMP = 8, PQ_LOGICAL_UUID = 14 };
 
 #define PQ_ZSTD_LEVEL 3      /* when the options say 0 */
-#define PQ_ZSTD_FAST 1       /* then also, where it is as good ... */
-#define PQ_ZSTD_ENTROPY -3   /* ... and this, with its literals entropy-coded all the same: for columns in which next to nothing comes twice */
-#define PQ_TRIED 64          /* columns whose trials are remembered */
+#define PQ_TRIED 64          /* columns whose trials are remembered (a power of two) */
 #define PQ_GZIP_LEVEL 6
 #define PQ_BOUND_BYTES 64    /* bounds in column index and statistics are cut to it, as parquet-java's column index is */
 #define PQ_HEAD 16           /* room kept before a page's values, so that short levels need no copy of the values */
@@ -56,12 +54,16 @@ typedef struct pq_shred { /* levels and value rows of one nested leaf */
     uint32_t *row; /* rows of vec that hold the values, in order */
     uint32_t n, n_rows, cap;
 } pq_shred;
-typedef struct pq_tried { uint64_t key; uint8_t pages; int8_t level; } pq_tried; /* pages: how many to go until the next trial */
+/* Ways to pack a page with zstd, the slow ones first: as pq_compress does; level 1; the same for lines of text, with a small table of long matches, and with longer leaps; literals entropy-coded and next to
+ * nothing looked for; identifiers (pq_hex.c). */
+typedef enum { PQ_WAY_LEVEL, PQ_WAY_FAST, PQ_WAY_LINES, PQ_WAY_LINES_FAST, PQ_WAY_ENTROPY, PQ_WAY_HEX } pq_way;
+typedef struct pq_tried { uint64_t key; uint16_t left, pause; uint8_t way; } pq_tried; /* left: pages until the next trial; pause: from the last one to it */
 struct pq_codec {
     void *zc, *zd; /* ZSTD_CCtx, ZSTD_DCtx */
+    pq_way way;    /* that the parameters of zc are set to; calls with a level do not look at them */
     void *gz, *gd; /* libdeflate (de)compressor */
     int gz_level;
-    fz_buf body, comp, other; /* other: of a trial, the best so far */
+    fz_buf body, comp;
     pq_tried tried[PQ_TRIED];
     pq_xlat *xlat;
     uint32_t xlat_cap, gen;
@@ -72,10 +74,13 @@ struct pq_codec {
 };
 /* out points to p itself (uncompressed) or into c->comp. level 0: the codec's default. */
 fz_status pq_compress(pq_codec *c, pq_compression how, int level, const void *p, size_t n, fz_sv *out, fz_error *err) FZ_MUST_USE;
-/* The same for data pages, level 0 of zstd: of a column's first page and each 32nd after it three levels are tried, and a faster one stays where it is as good: random identifiers and the like (163 MB/s at
- * level 3, 390 MB/s at level 1, 530 MB/s at -3, and smaller) are what takes most of the time. key: of the column, in whatever file. */
-fz_status pq_compress_page(pq_codec *c, const pq_options *o, uint64_t key, const void *p, size_t n, fz_sv *out, fz_error *err) FZ_MUST_USE;
+fz_status pq_compress_way(pq_codec *c, pq_way way, const void *p, size_t n, fz_error *err) FZ_MUST_USE; /* into c->comp; not PQ_WAY_HEX */
+/* The same for pages, level 0 of zstd: the way that suits the column (pq_trial.c). key: of the column, in whatever file; head: bytes before the first of byte arrays, SIZE_MAX: the page has others. */
+fz_status pq_compress_page(pq_codec *c, const pq_options *o, uint64_t key, const void *p, size_t n, size_t head, fz_sv *out, fz_error *err) FZ_MUST_USE;
 fz_status pq_decompress(pq_codec *c, int codec, const void *p, size_t n, void *out, size_t out_n, fz_error *err) FZ_MUST_USE;
+
+/* A page of byte arrays, the first one at head, as a zstd frame: pq_hex.c. 0: they are no identifiers; out has room for n bytes. */
+size_t pq_hex_frame(uint8_t *out, const uint8_t *p, size_t n, size_t head);
 
 /* ---- RLE / bit-packing hybrid ---- */
 void pq_rle_run(fz_buf *out, uint32_t value, size_t n, unsigned width);
@@ -181,6 +186,7 @@ typedef struct pq_column {
 static inline const uint8_t *pq_vals(const pq_column *c) { return c->vals.p ? c->vals.p + PQ_HEAD : NULL; }
 static inline uint32_t pq_vals_n(const pq_column *c) { return c->vals.n > PQ_HEAD ? c->vals.n - PQ_HEAD : 0; }
 
+static inline uint64_t pq_column_key(const pq_column *c) { return fz_hash(c->leaf.field->name, strlen(c->leaf.field->name)); } /* of trials; + 1: pages of indices, + 2: dictionaries */
 static inline uint32_t pq_index_at(const pq_column *c, uint32_t i) { /* dictionary code of the page's i-th value */
     const void *p = pq_vals(c);
     return c->idx_size == 0 ? 0 : c->idx_size == 1 ? ((const uint8_t *)p)[i] : c->idx_size == 2 ? ((const uint16_t *)p)[i] : ((const uint32_t *)p)[i];

@@ -15,7 +15,6 @@ void pq_codec_free(pq_codec *c) {
     if (c->gd) libdeflate_free_decompressor(c->gd);
     fz_buf_free(&c->body);
     fz_buf_free(&c->comp);
-    fz_buf_free(&c->other);
     fz_free(c->xlat);
     fz_free(c->codes);
     fz_free(c->rows);
@@ -28,7 +27,7 @@ void pq_codec_free(pq_codec *c) {
     fz_free(c);
 }
 size_t pq_codec_bytes(const pq_codec *c) {
-    size_t n = sizeof *c + c->body.cap + c->comp.cap + c->other.cap + (size_t)c->xlat_cap * sizeof *c->xlat + ((size_t)c->codes_cap + c->rows_cap) * 4;
+    size_t n = sizeof *c + c->body.cap + c->comp.cap + (size_t)c->xlat_cap * sizeof *c->xlat + ((size_t)c->codes_cap + c->rows_cap) * 4;
     if (c->zc) n += ZSTD_sizeof_CCtx(c->zc);
     if (c->zd) n += ZSTD_sizeof_DCtx(c->zd);
     for (uint32_t i = 0; i < c->n_shred; i++) n += (size_t)c->shred[i].cap * 6;
@@ -55,12 +54,27 @@ static fz_status compress_zstd(pq_codec *c, int level, const void *p, size_t n, 
     if (!c->zc) c->zc = ZSTD_createCCtx();
     if (!c->zc) return broken(err, "zstd");
     fz_buf_reserve(&c->comp, ZSTD_compressBound(n));
-    size_t r;
-    if (level == PQ_ZSTD_ENTROPY) {
-        r = ZSTD_CCtx_setParameter(c->zc, ZSTD_c_compressionLevel, level);
+    size_t r = ZSTD_compressCCtx(c->zc, c->comp.data, c->comp.cap, p, n, level);
+    if (ZSTD_isError(r)) return broken(err, "zstd");
+    c->comp.len = r;
+    return FZ_OK;
+}
+fz_status pq_compress_way(pq_codec *c, pq_way way, const void *p, size_t n, fz_error *err) {
+    static const struct { int level, hash_log, min_match; } of[] = {[PQ_WAY_LEVEL] = {PQ_ZSTD_LEVEL, 0, 0}, [PQ_WAY_FAST] = {1, 0, 0}, [PQ_WAY_LINES] = {1, 12, 7}, [PQ_WAY_LINES_FAST] = {-2, 12, 7}, [PQ_WAY_ENTROPY] = {-3, 0, 0}};
+    if (way == PQ_WAY_LEVEL || way == PQ_WAY_FAST) return compress_zstd(c, of[way].level, p, n, err);
+    if (!c->zc) c->zc = ZSTD_createCCtx();
+    if (!c->zc) return broken(err, "zstd");
+    fz_buf_reserve(&c->comp, ZSTD_compressBound(n));
+    size_t r = 0;
+    if (c->way != way) {
+        r = ZSTD_CCtx_reset(c->zc, ZSTD_reset_session_and_parameters);
+        if (!ZSTD_isError(r)) r = ZSTD_CCtx_setParameter(c->zc, ZSTD_c_compressionLevel, of[way].level);
+        if (!ZSTD_isError(r)) r = ZSTD_CCtx_setParameter(c->zc, ZSTD_c_hashLog, of[way].hash_log);
+        if (!ZSTD_isError(r)) r = ZSTD_CCtx_setParameter(c->zc, ZSTD_c_minMatch, of[way].min_match);
         (void)ZSTD_CCtx_setParameter(c->zc, ZSTD_c_experimentalParam5, 1); /* ZSTD_c_literalCompressionMode = ZSTD_ps_enable; a library that knows it no more packs less well */
-        if (!ZSTD_isError(r)) r = ZSTD_compress2(c->zc, c->comp.data, c->comp.cap, p, n);
-    } else r = ZSTD_compressCCtx(c->zc, c->comp.data, c->comp.cap, p, n, level);
+        c->way = way;
+    }
+    if (!ZSTD_isError(r)) r = ZSTD_compress2(c->zc, c->comp.data, c->comp.cap, p, n);
     if (ZSTD_isError(r)) return broken(err, "zstd");
     c->comp.len = r;
     return FZ_OK;
@@ -91,37 +105,6 @@ fz_status pq_compress(pq_codec *c, pq_compression how, int level, const void *p,
     default: return fz_fail(err, FZ_FATAL, "parquet.codec", "unknown compression %d", (int)how);
     }
     *out = (fz_sv){(const char *)c->comp.data, c->comp.len};
-    return FZ_OK;
-}
-
-enum { LEAST_TRIAL = 16 << 10, PAGES_A_TRIAL = 32 };
-
-/* A level, tried after slower ones: it stays when it is larger by less than 1 / tolerance. */
-static fz_status try_level(pq_codec *c, pq_tried *t, int level, size_t tolerance, const void *p, size_t n, fz_error *err) {
-    c->comp.len = 0;
-    FZ_TRY(compress_zstd(c, level, p, n, err));
-    if (c->other.len && c->comp.len > c->other.len + c->other.len / tolerance) return FZ_OK;
-    fz_buf best = c->comp;
-    c->comp = c->other;
-    c->other = best;
-    t->level = (int8_t)level;
-    return FZ_OK;
-}
-
-fz_status pq_compress_page(pq_codec *c, const pq_options *o, uint64_t key, const void *p, size_t n, fz_sv *out, fz_error *err) {
-    if (o->compression != PQ_ZSTD || o->compression_level || n < LEAST_TRIAL) return pq_compress(c, o->compression, o->compression_level, p, n, out, err);
-    pq_tried *t = &c->tried[key % PQ_TRIED];
-    if (t->key != key) *t = (pq_tried){.key = key};
-    if (t->pages) {
-        t->pages--;
-        return pq_compress(c, PQ_ZSTD, t->level, p, n, out, err);
-    }
-    c->other.len = 0;
-    FZ_TRY(try_level(c, t, PQ_ZSTD_LEVEL, 256, p, n, err));
-    FZ_TRY(try_level(c, t, PQ_ZSTD_FAST, 256, p, n, err));
-    if (c->other.len > n / 3) FZ_TRY(try_level(c, t, PQ_ZSTD_ENTROPY, 100, p, n, err));
-    t->pages = PAGES_A_TRIAL - 1;
-    *out = (fz_sv){(const char *)c->other.data, c->other.len};
     return FZ_OK;
 }
 
