@@ -14,7 +14,7 @@ static void must(fz_status s, const fz_error *err) {
     fprintf(stderr, "parquet_write: %s\n", fz_error_text(err, text, sizeof text));
     exit(1);
 }
-enum { N_FIELDS = 19 };
+enum { N_FIELDS = 20 };
 typedef struct sample { fz_arena *a; pq_field f[N_FIELDS]; col_builder *b[N_FIELDS]; } sample;
 
 static const pq_field *leaf(fz_arena *a, const char *name, int32_t id, bool required, const col_type *t) {
@@ -45,6 +45,7 @@ static void fields(sample *s) {
     s->f[16] = (pq_field){.name = "arr", .field_id = 17, .type = col_array(a, str, true), .children = el, .n_children = 1};
     s->f[17] = (pq_field){.name = "mp", .field_id = 18, .type = col_map(a, key, in, true), .children = kv, .n_children = 2};
     s->f[18] = (pq_field){.name = "st", .field_id = 19, .type = col_row(a, row, 2, true), .children = st, .n_children = 2};
+    s->f[19] = *leaf(a, "id", 25, true, key);
     for (int i = 0; i < N_FIELDS; i++) s->b[i] = col_builder_new(a, s->f[i].type);
 }
 static void add_text(col_builder *b, const char *fmt, uint32_t k) {
@@ -101,6 +102,9 @@ static void row(sample *s, uint32_t i) {
         }
     col_add_bytes(b[15], msg, (size_t)snprintf(msg, sizeof msg, "message %u: session opened for user root by (uid=0) %032u", (unsigned)i, (unsigned)(i * 2654435761u)));
     nested(s, i);
+    uint64_t x = (i + 1ull) * 0x9E3779B97F4A7C15u;
+    for (int k = 0; k < 2; k++) x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    col_add_bytes(b[19], msg, (size_t)snprintf(msg, sizeof msg, "%016llx%016llx", (unsigned long long)(x ^ x >> 31), (unsigned long long)(x * 0x94D049BB133111EBu)));
 }
 static void write_sample(const char *dir, const char *name, const pq_options *opt, uint32_t n, uint32_t step, uint32_t group_rows) {
     char path[1024];
