@@ -106,8 +106,7 @@ static void rooms(const fz_buf *m, bool json) {
         walk(m, &b);
         t = fz_cpu_ns() - t;
         if (t < best) best = t;
-        const uint8_t *p = b.bytes.data;
-        for (uint32_t i = 0; i < b.n; p += b.len[i++]) rec[i] = (fz_record){.value = p, .value_len = (int32_t)b.len[i], .key_len = -1};
+        for (uint32_t i = 0; i < b.n; i++) rec[i] = (fz_record){.value = b.at[i], .value_len = (int32_t)b.len[i], .key_len = -1};
         for (uint32_t i = b.n; i < 8 * b.n; i++) rec[i] = rec[i - b.n];
         fz_chunk c = {.n = 8 * b.n, .rec = rec};
         dec_output out;
@@ -117,7 +116,7 @@ static void rooms(const fz_buf *m, bool json) {
         t = fz_cpu_ns() - t;
         if (t < best_decode) best_decode = t;
     }
-    printf("%s: %zu bytes a record; walk %.1f ns, decode %.1f ns a record\n", json ? "JSON in log" : "own keys", b.bytes.len / b.n, (double)best / b.n, (double)best_decode / (8 * b.n));
+    printf("%s: %zu bytes a record; walk %.1f ns, decode %.1f ns a record\n", json ? "JSON in log" : "own keys", b.bytes / b.n, (double)best / b.n, (double)best_decode / (8 * b.n));
     dec_free(d);
     fz_arena_free(a);
     fwd_batch_free(&b);

@@ -99,8 +99,7 @@ static void decode_cost(const otlp_batch *b, const spool_frame *f, bool maps) {
     fz_arena *types = fz_arena_new(), *a = fz_arena_new();
     dec_decoder *d = decoder(&s, types, maps);
     static fz_record rec[8 * PER_REQUEST];
-    const uint8_t *p = b->bytes.data;
-    for (uint32_t i = 0; i < b->n; p += b->len[i++]) rec[i] = (fz_record){.value = p, .value_len = (int32_t)b->len[i], .key = f->context, .key_len = (int32_t)f->context_len};
+    for (uint32_t i = 0; i < b->n; i++) rec[i] = (fz_record){.value = b->at[i], .value_len = (int32_t)b->len[i], .key = f->context, .key_len = (int32_t)f->context_len};
     for (uint32_t i = b->n; i < 8 * b->n; i++) rec[i] = rec[i - b->n];
     int64_t best = INT64_MAX;
     for (int round = 0; round < 100; round++) {

@@ -16,6 +16,7 @@ static void *checked(void *p, size_t n) {
 void *fz_malloc(size_t n) { return checked(malloc(n ? n : 1), n ? n : 1); }
 void *fz_calloc(size_t n, size_t size) { return checked(calloc(n ? n : 1, size ? size : 1), 1); }
 void *fz_realloc(void *p, size_t n) { return checked(realloc(p, n ? n : 1), n ? n : 1); }
+void *fz_aligned(size_t align, size_t n) { return checked(aligned_alloc(align, n), n); }
 void fz_free(void *p) { free(p); }
 
 char *fz_strndup(const char *s, size_t n) {

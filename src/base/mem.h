@@ -16,6 +16,7 @@
 void *fz_malloc(size_t n) __attribute__((malloc, alloc_size(1), returns_nonnull));
 void *fz_calloc(size_t n, size_t size) __attribute__((malloc, alloc_size(1, 2), returns_nonnull));
 void *fz_realloc(void *p, size_t n) __attribute__((alloc_size(2), returns_nonnull));
+void *fz_aligned(size_t align, size_t n) __attribute__((malloc, alloc_size(2), returns_nonnull)); /* n: a multiple of align, a power of two; fz_free frees it */
 void fz_free(void *p);
 char *fz_strdup(const char *s);
 char *fz_strndup(const char *s, size_t n);

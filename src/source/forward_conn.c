@@ -156,6 +156,12 @@ static fz_status payload_of(conn *c, const fwd_message *m, const uint8_t **p, si
 static taken take_events(conn *c, const fwd_message *m, size_t at, fz_error *err) {
     const uint8_t *p;
     size_t n;
+    if (m->coding != FWD_PLAIN && c->f->batch.n) { /* records of the one before may stand where this one is unpacked */
+        taken t = append(c, err);
+        if (t != TOOK) return t;
+        c->resume = at;
+        c->skip = 0;
+    }
     if (payload_of(c, m, &p, &n, err) != FZ_OK) return REFUSED;
     fwd_batch *b = &c->f->batch;
     fwd_walk w = fwd_walk_of(m, p, n);

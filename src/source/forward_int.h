@@ -41,13 +41,15 @@ fz_status fwd_parse(const uint8_t *p, size_t n, fwd_message *out, fz_error *err)
 /* Nanoseconds of a time at *p, which moves past it: integer, float, EventTime, [time, metadata]; nil: 0. false: it is none, or out of range; *p is past it all the same unless it is cut off. */
 bool fwd_time(const uint8_t **p, const uint8_t *end, int64_t *ns);
 
-/* Events gathered for one append: records one after the other, in runs of one tag. */
-typedef struct fwd_run { size_t tag; uint32_t tag_len, first, n; size_t bytes; } fwd_run;
+/* Events gathered for one append, in runs of one tag. Records are where they came: they are copied once, into the spool. */
+typedef struct fwd_run { size_t tag; uint32_t tag_len, first, n; } fwd_run;
 typedef struct fwd_batch {
-    fz_buf bytes, tags, answers;  /* answers: of the messages that end in it */
+    fz_buf tags, answers;         /* answers: of the messages that end in it */
+    const uint8_t **at;
     uint32_t *len;
     int64_t *time_ns;
     uint32_t n, cap;
+    size_t bytes;                 /* of all records */
     fwd_run *runs;
     uint32_t n_runs, cap_runs;
     spool_frame *frames;          /* what fwd_frames made */
@@ -63,7 +65,8 @@ spool_frame *fwd_frames(fwd_batch *b, int64_t arrival_ms);
 /* Walks the events of a message whose bytes are at hand (PACKED: unpacked already). */
 typedef struct fwd_walk { const uint8_t *p, *end; uint32_t left; fwd_mode mode; } fwd_walk;
 fwd_walk fwd_walk_of(const fwd_message *m, const uint8_t *payload, size_t n);
-/* Gathers events until the batch holds FWD_PIECE bytes or the message ends; the first *skip are passed over (and counted down). false: the message has ended. */
+/* Gathers events until the batch holds FWD_PIECE bytes or the message ends; the first *skip are passed over (and counted down). false: the message has ended. The payload must stay until the batch
+ * is appended or reset. */
 bool fwd_gather(fwd_walk *w, fwd_batch *b, fz_sv tag, uint32_t *skip);
 /* {"ack": chunk} */
 void fwd_put_ack(fz_buf *b, const fwd_message *m);

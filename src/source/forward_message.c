@@ -133,14 +133,13 @@ bool fwd_time(const uint8_t **p, const uint8_t *end, int64_t *ns) {
 /* ---- events ---- */
 
 void fwd_batch_reset(fwd_batch *b) {
-    b->bytes.len = b->tags.len = b->answers.len = 0;
+    b->bytes = b->tags.len = b->answers.len = 0;
     b->n = b->n_runs = b->broken = b->messages = b->acks = 0;
-    if (b->bytes.cap > 4 * FWD_PIECE) fz_buf_free(&b->bytes);
 }
 void fwd_batch_free(fwd_batch *b) {
-    fz_buf_free(&b->bytes);
     fz_buf_free(&b->tags);
     fz_buf_free(&b->answers);
+    fz_free(b->at);
     fz_free(b->len);
     fz_free(b->time_ns);
     fz_free(b->runs);
@@ -152,7 +151,7 @@ spool_frame *fwd_frames(fwd_batch *b, int64_t arrival_ms) {
     if (b->n_runs) FZ_GROW(b->frames, b->n_runs - 1, b->cap_frames);
     for (uint32_t i = 0; i < b->n_runs; i++) {
         const fwd_run *r = &b->runs[i];
-        b->frames[i] = (spool_frame){.context = b->tags.data + r->tag, .context_len = r->tag_len, .n = r->n, .arrival_ms = arrival_ms, .len = b->len + r->first, .time_ns = b->time_ns + r->first, .bytes = b->bytes.data + r->bytes};
+        b->frames[i] = (spool_frame){.context = b->tags.data + r->tag, .context_len = r->tag_len, .n = r->n, .arrival_ms = arrival_ms, .len = b->len + r->first, .time_ns = b->time_ns + r->first, .at = b->at + r->first};
     }
     return b->frames;
 }
@@ -163,7 +162,7 @@ static void begin_run(fwd_batch *b, fz_sv tag) {
         if (r->tag_len == tag.n && memcmp(b->tags.data + r->tag, tag.p, tag.n) == 0) return;
     }
     FZ_GROW(b->runs, b->n_runs, b->cap_runs);
-    b->runs[b->n_runs++] = (fwd_run){.tag = b->tags.len, .tag_len = (uint32_t)tag.n, .first = b->n, .bytes = b->bytes.len};
+    b->runs[b->n_runs++] = (fwd_run){.tag = b->tags.len, .tag_len = (uint32_t)tag.n, .first = b->n};
     fz_buf_append(&b->tags, tag.p, tag.n);
     if (!b->tags.data) fz_buf_reserve(&b->tags, 1);
 }
@@ -171,12 +170,14 @@ static void begin_run(fwd_batch *b, fz_sv tag) {
 static inline void add(fwd_batch *b, const uint8_t *p, size_t n, int64_t ns) {
     if (b->n == b->cap) {
         b->cap = b->cap ? b->cap * 2 : 1024;
+        b->at = fz_realloc(b->at, b->cap * sizeof *b->at);
         b->len = fz_realloc(b->len, b->cap * sizeof *b->len);
         b->time_ns = fz_realloc(b->time_ns, b->cap * sizeof *b->time_ns);
     }
+    b->at[b->n] = p;
     b->len[b->n] = (uint32_t)n;
     b->time_ns[b->n++] = ns;
-    fz_buf_append(&b->bytes, p, n);
+    b->bytes += n;
     b->runs[b->n_runs - 1].n++;
 }
 
@@ -226,7 +227,7 @@ bool fwd_gather(fwd_walk *w, fwd_batch *b, fz_sv tag, uint32_t *skip) {
     bool more = false;
     begin_run(b, tag);
     while (w->p < w->end && (!counted || w->left)) {
-        more = b->bytes.len >= FWD_PIECE;
+        more = b->bytes >= FWD_PIECE;
         if (more) break;
         bool pass = *skip > 0;
         one(w, b, pass);

@@ -97,10 +97,10 @@ static fz_status take(otlp_source *o, otlp_request *q, fz_error *err) {
     if (src_spooled_refuses(&o->s)) return fz_fail(err, FZ_RETRY, "spool.full", "there is no room for more records now"); /* before any work is done */
     fz_status rc = unfold(o, &q->body, &message, err);
     if (rc == FZ_OK) rc = otlp_split(message.p, message.n, o->s.base.cx.max_record_size, o->max_message, b, err);
+    if (rc == FZ_OK) rc = append(o, q, err);
     keep_small(&o->unpacked);
     keep_small(&o->converted);
-    if (rc == FZ_OK) rc = append(o, q, err);
-    if (b->bytes.cap + b->contexts.cap > 2 * KEEP_BYTES || b->cap > KEEP_BYTES / 16 || b->resource.cap > KEEP_BYTES || b->context.cap > KEEP_BYTES) otlp_batch_free(b);
+    if (b->contexts.cap > 2 * KEEP_BYTES || b->cap > KEEP_BYTES / 16 || b->resource.cap > KEEP_BYTES || b->context.cap > KEEP_BYTES) otlp_batch_free(b);
     return rc;
 }
 

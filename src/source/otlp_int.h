@@ -21,9 +21,10 @@
 #define OTLP_MAX_FRAMES (1u << 16)
 
 /* ---- otlp_split.c ---- */
-typedef struct otlp_run { size_t context, bytes; uint32_t context_len, first, n; } otlp_run;
+typedef struct otlp_run { size_t context; uint32_t context_len, first, n; } otlp_run;
 typedef struct otlp_batch {
-    fz_buf bytes, contexts;
+    const uint8_t **at;       /* records, in the message */
+    fz_buf contexts;
     fz_buf resource, context; /* of the group at hand */
     uint32_t *len;
     int64_t *time_ns;
@@ -36,7 +37,7 @@ typedef struct otlp_batch {
     char why[200];         /* about the first of those */
 } otlp_batch;
 void otlp_batch_free(otlp_batch *b);
-/* Splits a request into b (emptied first). max_record: bytes of one record that is taken; max_context: bytes of all contexts together. DATA "otlp.protobuf" (broken), "otlp.too-many". */
+/* Splits a request into b (emptied first), which points into it. max_record: bytes of one record that is taken; max_context: bytes of all contexts together. DATA "otlp.protobuf" (broken), "otlp.too-many". */
 fz_status otlp_split(const void *p, size_t n, size_t max_record, size_t max_context, otlp_batch *b, fz_error *err) FZ_MUST_USE;
 spool_frame *otlp_frames(otlp_batch *b, int64_t arrival_ms); /* b->n_runs of them; valid until b changes. Once for a batch */
 

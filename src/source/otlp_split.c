@@ -132,7 +132,7 @@ static fz_status run_of(split *s, otlp_run **out) {
     if (last && last->context_len == n && (!n || memcmp(b->contexts.data + last->context, b->context.data, n) == 0)) return FZ_OK;
     if (b->n_runs == OTLP_MAX_FRAMES) return fz_fail(s->err, FZ_DATA, "otlp.too-many", "the message has more than %u groups of log records", OTLP_MAX_FRAMES);
     FZ_GROW(b->runs, b->n_runs, b->cap_runs);
-    b->runs[b->n_runs] = (otlp_run){.context = b->contexts.len, .context_len = (uint32_t)n, .first = b->n, .bytes = b->bytes.len};
+    b->runs[b->n_runs] = (otlp_run){.context = b->contexts.len, .context_len = (uint32_t)n, .first = b->n};
     fz_buf_append(&b->contexts, b->context.data, n);
     *out = &b->runs[b->n_runs++];
     return FZ_OK;
@@ -145,12 +145,13 @@ static fz_status add(split *s, const pb_field *f, uint64_t time) {
     FZ_TRY(run_of(s, &r));
     if (b->n == b->cap) {
         b->cap = b->cap ? b->cap * 2 : 256;
+        b->at = fz_realloc(b->at, b->cap * sizeof *b->at);
         b->len = fz_realloc(b->len, b->cap * sizeof *b->len);
         b->time_ns = fz_realloc(b->time_ns, b->cap * sizeof *b->time_ns);
     }
+    b->at[b->n] = f->p;
     b->len[b->n] = (uint32_t)f->n;
     b->time_ns[b->n++] = time && time <= INT64_MAX ? (int64_t)time : INT64_MIN;
-    fz_buf_append(&b->bytes, f->p, f->n);
     r->n++;
     return FZ_OK;
 }
@@ -236,7 +237,7 @@ static fz_status take_resource(split *s, const pb_field *resource_logs) {
 }
 
 static void reset(otlp_batch *b) {
-    b->bytes.len = b->contexts.len = 0;
+    b->contexts.len = 0;
     b->n = b->n_runs = 0;
     b->seen = b->refused = 0;
     b->why[0] = 0;
@@ -263,13 +264,13 @@ spool_frame *otlp_frames(otlp_batch *b, int64_t arrival_ms) {
     for (uint32_t i = 0; i < b->n_runs; i++) {
         const otlp_run *r = &b->runs[i];
         b->frames[i] = (spool_frame){.context = b->contexts.data ? b->contexts.data + r->context : NULL, .context_len = r->context_len, .n = r->n, .arrival_ms = arrival_ms,
-                                     .len = b->len + r->first, .time_ns = b->time_ns + r->first, .bytes = b->bytes.data ? b->bytes.data + r->bytes : NULL};
+                                     .len = b->len + r->first, .time_ns = b->time_ns + r->first, .at = b->at + r->first};
     }
     return b->frames;
 }
 
 void otlp_batch_free(otlp_batch *b) {
-    fz_buf_free(&b->bytes);
+    fz_free(b->at);
     fz_buf_free(&b->contexts);
     fz_buf_free(&b->resource);
     fz_buf_free(&b->context);

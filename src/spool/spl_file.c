@@ -19,20 +19,6 @@ fz_status spl_fail(fz_error *err, int e, const char *what, const char *path) {
     return fz_fail(err, FZ_RETRY, "spool.io", "cannot %s '%s': %s", what, path, strerror(e));
 }
 
-/* ---- blobs ---- */
-spl_blob *spl_blob_new(size_t bytes) {
-    spl_blob *b = fz_malloc(sizeof *b + bytes);
-    atomic_init(&b->refs, 1);
-    b->first = b->end = 0;
-    b->bytes = bytes;
-    b->next = NULL;
-    b->data = b->room;
-    return b;
-}
-void spl_blob_unref(spl_blob *b) {
-    if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1) fz_free(b);
-}
-
 /* ---- frames ---- */
 uint64_t spl_sum(const void *p, size_t n, uint64_t seed) {
 #ifdef SPL_HAVE_AVX2
@@ -52,8 +38,8 @@ bool spl_frame_plausible(const uint8_t *p, size_t n, uint64_t most, uint64_t see
     if (n < sizeof f) return false;
     memcpy(&f, p, sizeof f);
     if (f.mark != (uint32_t)seed || f.size % 8 || f.size > SPL_MAX_FRAME + SPL_PAGE || f.size > most || f.n == 0 || f.n_bytes > f.size) return false;
-    uint64_t need = sizeof f + (uint64_t)f.n * (f.flags & SPL_FLAG_TIMES ? 12 : 4) + f.context_len + f.n_bytes;
-    return f.size >= need && f.size < need + 8 + SPL_PAGE;
+    uint64_t need = spl_frame_own_size(&f);
+    return f.size >= need && f.size < need + SPL_PAGE;
 }
 bool spl_frame_right(const uint8_t *p, uint64_t seed) {
     spl_frame f;
@@ -206,17 +192,16 @@ static uint64_t search(const spl_walk *w, uint64_t from) {
 static spl_blob *read_block(const spl_walk *w, size_t want, size_t *got) {
     *got = 0;
     if (!w->direct || want < SPL_LARGE_RUN) {
-        spl_blob *b = spl_blob_new(want);
+        spl_blob *b = spl_blob_new(w->pool, want);
         spl_read_at(w->fd, w->at, b->data, want, got);
         return b;
     }
     size_t lead = (size_t)(w->at % SPL_PAGE), n = (lead + want + SPL_PAGE - 1) / SPL_PAGE * SPL_PAGE;
-    spl_blob *b = spl_blob_new(n + SPL_PAGE);
-    uint8_t *p = b->room + (SPL_PAGE - (uintptr_t)b->room % SPL_PAGE) % SPL_PAGE;
+    spl_blob *b = spl_blob_new(w->pool, n);
     ssize_t r;
-    do r = pread(w->direct_fd, p, n, (off_t)(w->at - lead));
+    do r = pread(w->direct_fd, b->room, n, (off_t)(w->at - lead));
     while (r < 0 && errno == EINTR);
-    b->data = p + lead;
+    b->data = b->room + lead;
     if (r > (ssize_t)lead) *got = (size_t)r - lead < want ? (size_t)r - lead : want;
     size_t rest;
     spl_read_at(w->fd, w->at + *got, b->data + *got, want - *got, &rest); /* nothing, unless it failed */
@@ -237,6 +222,7 @@ spl_blob *spl_walk_next(spl_walk *w) {
         size_t good = good_prefix(w, b->data, got, b, &need, &over);
         if (good) {
             b->bytes = good;
+            atomic_init(&b->done, good);
             w->at += good;
             w->least = b->end;
             return b;

@@ -198,7 +198,7 @@ static fz_status scan_last(spool *s, spl_seg *g, uint64_t *torn, fz_error *err) 
     if (fd < 0) fd = open(path, O_RDONLY | O_CLOEXEC);
     *torn = 0;
     fz_status rc = fd < 0 ? spl_fail(err, errno, "open", path) : FZ_OK;
-    spl_walk w = {.fd = fd, .at = SPL_HEAD, .limit = g->size, .seed = g->seed, .least = g->first, .most = UINT64_MAX};
+    spl_walk w = {.pool = s->pool, .fd = fd, .at = SPL_HEAD, .limit = g->size, .seed = g->seed, .least = g->first, .most = UINT64_MAX};
     uint64_t good = SPL_HEAD;
     for (bool more = rc == FZ_OK; more;) {
         spl_blob *b = spl_walk_next(&w);

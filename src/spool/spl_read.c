@@ -11,8 +11,9 @@ struct spool_reader {
     spool *s;
     uint64_t want;      /* number to be read next */
     uint64_t last;      /* number to which the last view went */
-    spl_blob *cur;      /* frames at hand, [pos, bytes) of them not yet handed out */
+    spl_blob *cur;      /* frames at hand, from pos on not yet handed out */
     size_t pos;
+    bool shared;        /* cur is of the ring: more may become durable in it */
     bool open;
     uint64_t seg_first; /* of the segment that w walks over */
     spl_walk w;
@@ -40,14 +41,14 @@ void spool_reader_free(spool_reader *r) {
 
 /* ---- where a number stands (lock held) ---- */
 static spl_blob *in_memory(const spool *s, uint64_t want) {
-    if (!s->ring_n || s->ring[s->ring_at % s->ring_cap]->first > want) return NULL;
+    if (!s->ring_n || spl_ring(s, 0)->first > want) return NULL;
     size_t lo = 0, hi = s->ring_n - 1; /* the last one that begins at or below want */
     while (lo < hi) {
         size_t mid = (lo + hi + 1) / 2;
-        if (s->ring[(s->ring_at + mid) % s->ring_cap]->first <= want) lo = mid;
+        if (spl_ring(s, mid)->first <= want) lo = mid;
         else hi = mid - 1;
     }
-    return s->ring[(s->ring_at + lo) % s->ring_cap];
+    return spl_ring(s, lo);
 }
 /* The last segment that begins at or below want. want is not below the first one. */
 static size_t seg_of(const spool *s, uint64_t want) {
@@ -100,9 +101,13 @@ static void skip_to(spool_view *v, uint64_t want) {
     v->first = want;
 }
 
+static void drop_cur(spool_reader *r) {
+    spl_blob_unref(r->cur);
+    r->cur = NULL;
+}
 /* The next frame of cur that has something wanted. */
 static bool take_frame(spool_reader *r, spool_view *out) {
-    while (r->cur && r->pos < r->cur->bytes) {
+    while (r->cur && r->pos < atomic_load_explicit(&r->cur->done, memory_order_acquire)) {
         const spl_frame *f = (const spl_frame *)(const void *)(r->cur->data + r->pos);
         r->pos += f->size;
         if (f->first + f->n <= r->want) continue;
@@ -114,8 +119,7 @@ static bool take_frame(spool_reader *r, spool_view *out) {
         r->want = r->last = out->first + out->n;
         return true;
     }
-    spl_blob_unref(r->cur);
-    r->cur = NULL;
+    if (!r->shared) drop_cur(r); /* else `locate` knows whether more is to come in it */
     return false;
 }
 
@@ -135,7 +139,7 @@ static bool enter_segment(spool_reader *r, const place *p) {
     if (fd < 0) return false;
     r->open = true;
     r->seg_first = p->seg.first;
-    r->w = (spl_walk){.fd = fd, .direct_fd = direct, .direct = direct >= 0, .at = SPL_HEAD, .limit = p->seg.size, .seed = p->seg.seed, .least = p->seg.first, .most = UINT64_MAX};
+    r->w = (spl_walk){.pool = r->s->pool, .fd = fd, .direct_fd = direct, .direct = direct >= 0, .at = SPL_HEAD, .limit = p->seg.size, .seed = p->seg.seed, .least = p->seg.first, .most = UINT64_MAX};
     return true;
 }
 
@@ -158,6 +162,7 @@ static void read_segment(spool_reader *r, const place *p) {
     r->w.most = p->behind;
     r->cur = spl_walk_next(&r->w);
     r->pos = 0;
+    r->shared = false;
     if (r->cur) return;
     if (r->w.bad_n) spl_damage(s, p->seg.first, r->w.fd, r->w.bad_at, r->w.bad_n);
     else if (r->want < p->next_first) r->want = p->next_first;
@@ -173,12 +178,15 @@ static bool locate(spool_reader *r, place *p) {
         r->want = s->segs[0].first;
         if (s->lost_to < r->want) s->lost_to = r->want;
     }
-    if (r->want >= durable || !s->n_segs) return false;
+    if (r->cur && r->pos < atomic_load_explicit(&r->cur->done, memory_order_relaxed)) return true;
+    if (r->cur && !r->cur->open && r->pos == r->cur->bytes) drop_cur(r);
+    if (r->cur || r->want >= durable || !s->n_segs) return false;
     spl_blob *b = in_memory(s, r->want);
     if (b) {
         atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
         r->cur = b;
         r->pos = 0;
+        r->shared = true;
         return true;
     }
     size_t i = seg_of(s, r->want);

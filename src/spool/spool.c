@@ -45,14 +45,8 @@ static fz_status take_lock(spool *s, fz_error *err) {
 }
 
 static void spool_drop(spool *s) {
-    for (spl_blob *b = s->head, *next; b; b = next) {
-        next = b->next;
-        spl_blob_unref(b);
-    }
-    while (s->ring_n) {
-        spl_blob_unref(s->ring[s->ring_at++ % s->ring_cap]);
-        s->ring_n--;
-    }
+    for (size_t i = 0; i < s->ring_n; i++) spl_blob_unref(spl_ring(s, i));
+    spl_pool_free(s->pool);
     if (s->fd >= 0) close(s->fd);
     if (s->direct_fd >= 0) close(s->direct_fd);
     if (s->lock_fd >= 0) close(s->lock_fd);
@@ -62,7 +56,6 @@ static void spool_drop(spool *s) {
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->moved);
     fz_free(s->ring);
-    fz_free(s->stage_block);
     fz_free(s->segs);
     fz_free(s->marks.v);
     fz_free(s->dir);
@@ -80,7 +73,7 @@ static spool *spool_make(const char *dir, const spool_options *o) {
     }
     s->memory = o && o->memory ? o->memory : DEFAULT_MEMORY;
     s->fd = s->direct_fd = s->lock_fd = s->dir_fd = -1;
-    s->tail = &s->head;
+    s->pool = spl_pool_new(s->memory);
     s->leapt_from = UINT64_MAX;
     pthread_condattr_t mono;
     pthread_condattr_init(&mono);
@@ -121,25 +114,34 @@ void spool_close(spool *s) {
     pthread_mutex_unlock(&s->lock);
     pthread_join(s->thread, NULL);
     spl_note_trimmed(s);
-    if (s->head)
+    if (spl_unwritten(s))
         fz_log(FZ_LOG_ERROR, "spool.closed-unwritten", FZ_KV("dir", "%s", s->dir), FZ_KV("records", "%llu", (unsigned long long)(s->next - atomic_load(&s->durable))),
                FZ_KV("reason", "%s", "the disk failed; their senders were told nothing and send them again"), NULL);
     spool_drop(s);
 }
 
 /* ---- appending ---- */
+/* *n_bytes: of its records. SIZE_MAX: too large. */
 static size_t frame_size(const spool_frame *f, uint64_t *n_bytes) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < f->n; i++) sum += f->len[i];
     *n_bytes = sum;
-    uint64_t size = sizeof(spl_frame) + (uint64_t)f->n * (f->time_ns ? 12 : 4) + f->context_len + sum;
-    return size > SPL_MAX_FRAME ? SIZE_MAX : (size_t)((size + 7) & ~7ull);
+    uint64_t size = spl_frame_size(f->n, f->time_ns, f->context_len, sum);
+    return size > SPL_MAX_FRAME ? SIZE_MAX : (size_t)size;
+}
+static size_t size_of_all(const spool_frame *f, uint32_t n) {
+    uint64_t total = 0, n_bytes;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t size = f[i].n ? frame_size(&f[i], &n_bytes) : 0;
+        if (size == SIZE_MAX) return SIZE_MAX;
+        total += size;
+    }
+    return total > SPL_MAX_FRAME ? SIZE_MAX : (size_t)total;
 }
 
-static void put_frame(uint8_t *p, const spool_frame *f, size_t size, uint64_t n_bytes) {
-    spl_frame h = {.size = (uint32_t)size, .n = f->n, .context_len = f->context_len, .arrival_ms = f->arrival_ms, .n_bytes = n_bytes, .flags = f->time_ns ? SPL_FLAG_TIMES : 0};
-    memcpy(p, &h, sizeof h);
-    uint8_t *q = p + sizeof h;
+/* What stands behind the frame's head. */
+static void put_rest(spl_frame *h, const spool_frame *f) {
+    uint8_t *q = (uint8_t *)(h + 1), *end = (uint8_t *)h + spl_frame_own_size(h);
     if (f->time_ns) {
         memcpy(q, f->time_ns, (size_t)f->n * 8);
         q += (size_t)f->n * 8;
@@ -148,30 +150,13 @@ static void put_frame(uint8_t *p, const spool_frame *f, size_t size, uint64_t n_
     q += (size_t)f->n * 4;
     if (f->context_len) memcpy(q, f->context, f->context_len);
     q += f->context_len;
-    if (n_bytes) memcpy(q, f->bytes, n_bytes);
-    q += n_bytes;
-    memset(q, 0, (size_t)(p + size - q));
-}
-
-/* All frames in one blob; their numbers are filled in when they are known. NULL: too large. */
-static spl_blob *make_blob(const spool_frame *f, uint32_t n) {
-    uint64_t total = 0, n_bytes;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!f[i].n) continue;
-        size_t size = frame_size(&f[i], &n_bytes);
-        if (size == SIZE_MAX) return NULL;
-        total += size;
+    if (f->at)
+        for (uint32_t i = 0; i < f->n; q += f->len[i++]) memcpy(q, f->at[i], f->len[i]);
+    else if (h->n_bytes) {
+        memcpy(q, f->bytes, h->n_bytes);
+        q += h->n_bytes;
     }
-    if (total > SPL_MAX_FRAME) return NULL;
-    spl_blob *b = spl_blob_new((size_t)total);
-    uint8_t *p = b->data;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!f[i].n) continue;
-        size_t size = frame_size(&f[i], &n_bytes);
-        put_frame(p, &f[i], size, n_bytes);
-        p += size;
-    }
-    return b;
+    memset(q, 0, (size_t)(end - q));
 }
 
 /* lock held */
@@ -232,46 +217,66 @@ static fz_status wait_room(spool *s, size_t need, int64_t wait_ms, fz_error *err
     }
 }
 
-static void number(spool *s, spl_blob *b) {
-    b->first = s->next;
-    for (size_t at = 0; at < b->bytes;) {
-        spl_frame *f = (spl_frame *)(void *)(b->data + at);
-        f->first = s->next;
-        spl_marks_note(&s->marks, s->next, f->arrival_ms);
-        s->next += f->n;
-        s->stats.records_in += f->n;
-        s->stats.bytes_in += f->n_bytes;
-        at += f->size;
+/* A place behind all that was appended before, *at in a blob. lock held. */
+static spl_blob *reserve(spool *s, size_t total, size_t *at) {
+    spl_blob *b = s->ring_n ? spl_ring(s, s->ring_n - 1) : NULL;
+    if (!b || !b->open || b->bytes + total > b->cap) {
+        if (b) b->open = false;
+        b = spl_blob_new(s->pool, total);
+        b->first = s->next;
+        b->open = true;
+        spl_ring_add(s, b);
+        spl_ring_settle(s);
+    }
+    *at = b->bytes;
+    b->bytes += total;
+    b->copying++;
+    s->queued += total;
+    return b;
+}
+/* Heads of frames with their numbers. lock held. */
+static void number(spool *s, spl_blob *b, size_t at, const spool_frame *f, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (!f[i].n) continue;
+        uint64_t n_bytes;
+        size_t size = frame_size(&f[i], &n_bytes);
+        *(spl_frame *)(void *)(b->data + at) = (spl_frame){.size = (uint32_t)size, .first = s->next, .n = f[i].n, .context_len = f[i].context_len, .arrival_ms = f[i].arrival_ms, .n_bytes = n_bytes,
+                                                          .flags = f[i].time_ns ? SPL_FLAG_TIMES : 0};
+        spl_marks_note(&s->marks, s->next, f[i].arrival_ms);
+        s->next += f[i].n;
+        s->stats.records_in += f[i].n;
+        s->stats.bytes_in += n_bytes;
+        at += size;
     }
     b->end = s->next;
 }
 
 fz_status spool_append(spool *s, const spool_frame *f, uint32_t n, int64_t wait_ms, uint64_t *ticket, fz_error *err) {
     *ticket = 0;
-    spl_blob *b = make_blob(f, n);
-    if (!b || b->bytes + b->bytes / (SPL_LARGE_RUN / SPL_PAGE) + 2 * (SPL_HEAD + SPL_PAGE) > (uint64_t)s->max_bytes) {
-        spl_blob_unref(b);
+    size_t total = size_of_all(f, n), at;
+    if (total == SIZE_MAX || total + total / (SPL_LARGE_RUN / SPL_PAGE) + 2 * (SPL_HEAD + SPL_PAGE) > (uint64_t)s->max_bytes)
         return fz_fail(err, FZ_DATA, "spool.too-large", "a message is larger than the spool '%s' may be", s->dir);
-    }
-    if (!b->bytes) {
-        spl_blob_unref(b);
-        return FZ_OK;
-    }
+    if (!total) return FZ_OK;
     pthread_mutex_lock(&s->lock);
-    fz_status rc = wait_room(s, b->bytes, wait_ms, err);
+    fz_status rc = wait_room(s, total, wait_ms, err);
+    spl_blob *b = NULL;
     if (rc == FZ_OK) {
-        number(s, b);
-        *ticket = b->end;
-        bool idle = !s->head;
-        *s->tail = b;
-        s->tail = &b->next;
-        s->queued += b->bytes;
-        spl_evict(s, 0);
-        if (idle) pthread_cond_signal(&s->work);
+        b = reserve(s, total, &at);
+        number(s, b, at, f, n);
+        *ticket = s->next;
     }
     pthread_mutex_unlock(&s->lock);
-    if (rc != FZ_OK) spl_blob_unref(b);
-    return rc;
+    if (rc != FZ_OK) return rc;
+    for (uint32_t i = 0; i < n; i++) { /* nobody else touches this place, nor lets go of the blob, before it is said to be filled */
+        if (!f[i].n) continue;
+        spl_frame *h = (spl_frame *)(void *)(b->data + at);
+        put_rest(h, &f[i]);
+        at += h->size;
+    }
+    pthread_mutex_lock(&s->lock);
+    if (--b->copying == 0) pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    return FZ_OK;
 }
 
 /* ---- marks ---- */
@@ -335,7 +340,8 @@ spool_stats spool_get_stats(const spool *s) {
     pthread_mutex_lock(&m->lock);
     spool_stats st = s->stats;
     uint64_t durable = atomic_load(&m->durable);
-    const spl_frame *queued = s->head ? (const spl_frame *)(const void *)s->head->data : NULL;
+    spl_blob *coming = spl_unwritten(s);
+    const spl_frame *queued = coming ? (const spl_frame *)(const void *)(coming->data + atomic_load(&coming->done)) : NULL;
     st.disk_bytes = s->seg_bytes;
     st.max_bytes = (uint64_t)s->max_bytes;
     st.waiting = spl_records_from(s, s->trim_to);
@@ -363,7 +369,7 @@ fz_status spool_trim(spool *s, uint64_t upto, fz_error *err) {
     fz_status rc = spl_remove_below(s, s->trim_to, err);
     const spl_seg *last = s->n_segs ? &s->segs[s->n_segs - 1] : NULL;
     bool large = last && (last->size >= (uint64_t)s->segment_bytes / 4 || s->seg_bytes >= (uint64_t)s->max_bytes / 2 || s->refused_need);
-    if ((large && last->size > SPL_HEAD && last->end <= s->trim_to && !s->head) || (spl_starved(s) && spl_can_give(s))) { /* the thread begins a new one and removes it */
+    if ((large && last->size > SPL_HEAD && last->end <= s->trim_to && !spl_unwritten(s)) || (spl_starved(s) && spl_can_give(s))) { /* the thread begins a new one and removes it */
         s->roll = true;
         pthread_cond_signal(&s->work);
     }

@@ -40,7 +40,7 @@ void spool_unread(const char *state_dir, void (*fn)(void *cx, const char *dir, u
 void spool_close(spool *s); /* syncs what was appended; NULL is allowed */
 const char *spool_incarnation(const spool *s);
 
-/* n records of one context. len[i] bytes of record i stand in `bytes`, one after the other; time_ns[i]: since the epoch, INT64_MIN: none. time_ns may be NULL. */
+/* n records of one context. len[i] bytes of record i stand at at[i]; or, when `at` is NULL, in `bytes`, one after the other. time_ns[i]: since the epoch, INT64_MIN: none. time_ns may be NULL. */
 typedef struct spool_frame {
     const void *context;
     uint32_t context_len, n;
@@ -48,6 +48,7 @@ typedef struct spool_frame {
     const uint32_t *len;
     const int64_t *time_ns;
     const void *bytes;
+    const uint8_t *const *at;
 } spool_frame;
 
 /* Appends all n frames (copied) or none. *ticket: they are durable when spool_durable(s) >= *ticket. Does not wait for the disk, but may wait for memory up to wait_ms. */

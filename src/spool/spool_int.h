@@ -14,7 +14,9 @@
  *     other one set aside: a start that is killed, or finds no room, leaves the reason in place for the next one.
  *  4. The last segment is given back (a new one, then its removal) when all of it is trimmed. Where the disk has no room for the new one's head, it is first shortened to a torn frame: a start that
  *     finds it so leaps, so that no number is given twice.
- *  5. segs, ring, the queue and all marks are under `lock`; the file that is written to belongs to the spool's thread.
+ *  5. segs, ring and all marks are under `lock`; the file that is written to belongs to the spool's thread.
+ *  6. A blob's bytes below `done` are durable and never change again: readers look at them without the lock. Those from `done` to `bytes` belong to their appender until it has copied them, then to the
+ *     spool's thread, which seals and writes them where they are.
  */
 #ifndef SPL_SPOOL_INT_H
 #define SPL_SPOOL_INT_H
@@ -49,15 +51,22 @@ typedef struct spl_frame {
 } spl_frame;
 _Static_assert(sizeof(spl_frame) == 56, "a frame's head has 56 bytes on disk");
 
-/* Whole frames in memory: one append, or a block read back. */
+/* Whole frames in memory, one after the other: appends as they go to the disk and stay for readers, or a block read back. */
 typedef struct spl_blob {
     _Atomic uint32_t refs;
+    uint32_t copying;       /* appends that have their place here, but not yet their bytes */
+    bool open;              /* the next append may go here */
     uint64_t first, end;
-    size_t bytes;           /* of frames in data */
-    struct spl_blob *next;  /* in the queue */
-    uint8_t *data;          /* in room */
-    _Alignas(16) uint8_t room[];
+    size_t bytes, cap;      /* of frames in data; room for them, behind it SPL_PAGE for filling up */
+    _Atomic size_t done;    /* bytes that are durable */
+    struct spl_pool *pool;
+    struct spl_blob *next;  /* in the pool */
+    uint8_t *data;          /* in room, at a multiple of SPL_PAGE unless it was read back */
+    _Alignas(SPL_PAGE) uint8_t room[];
 } spl_blob;
+
+/* Memory of blobs that are gone, for the next ones: to touch new pages costs as much as to copy into them. Blobs that readers hold keep it alive. */
+typedef struct spl_pool spl_pool;
 
 typedef struct spl_seg {
     uint64_t first, after, end, size, seed; /* size: of what is durable; end: number behind its last record, of an older one that of the next one's `after` */
@@ -79,21 +88,18 @@ struct spool {
     pthread_cond_t work, moved;          /* for the thread; for those who wait for durability, memory or records */
     pthread_t thread;
     bool started, closing, roll, notify;
-    /* frames on their way */
-    spl_blob *head, **tail;
-    size_t queued;                       /* bytes in the queue and in the write that runs */
+    /* the newest frames, by number: ring_done blobs are durable and closed, behind them are those on their way */
+    spl_pool *pool;
+    spl_blob **ring;
+    size_t ring_at, ring_n, ring_cap, ring_done;
+    size_t held, queued;                 /* bytes of memory in the ring; bytes of frames that are not yet durable */
     uint64_t next;                       /* number of the next record */
     _Atomic uint64_t durable;
-    /* the newest durable ones */
-    spl_blob **ring;
-    size_t ring_at, ring_n, ring_cap, cached;
     /* files */
     spl_seg *segs;
     size_t n_segs, cap_segs;
     int fd, direct_fd;                   /* of the last segment; -1: the next write begins a new one; past the page cache, -1: not possible */
     bool no_direct;                      /* the file system does not do it */
-    uint8_t *stage, *stage_block;        /* the thread's: a run as it goes to the file, aligned to SPL_PAGE; and its heap block */
-    size_t stage_cap;
     uint64_t seg_bytes, trim_to, lost_to;
     spl_marks marks;                     /* when records came in */
     uint64_t leapt_from;                 /* numbers from this one to the next segment's first were never given, and no segment says so yet; UINT64_MAX: none */
@@ -113,6 +119,9 @@ struct spool {
 char *spl_path(const spool *s, uint64_t first, const char *suffix); /* <dir>/<20 digits><suffix>; the caller frees */
 fz_status spl_fail(fz_error *err, int e, const char *what, const char *path); /* errno as USER spool.directory, RETRY spool.no-space or spool.io */
 void spl_frame_seal(spl_frame *f, uint64_t seed);
+/* What its parts take, to a multiple of 8. */
+static inline uint64_t spl_frame_size(uint64_t n, bool timed, uint64_t context_len, uint64_t n_bytes) { return (sizeof(spl_frame) + n * (timed ? 12 : 4) + context_len + n_bytes + 7) & ~7ull; }
+static inline uint64_t spl_frame_own_size(const spl_frame *f) { return spl_frame_size(f->n, f->flags & SPL_FLAG_TIMES, f->context_len, f->n_bytes); }
 /* Does a frame begin at p? n bytes are there, `most` may follow. Checks the head's sense only. */
 bool spl_frame_plausible(const uint8_t *p, size_t n, uint64_t most, uint64_t seed);
 bool spl_frame_right(const uint8_t *p, uint64_t seed); /* whole in memory, plausible */
@@ -124,11 +133,10 @@ fz_status spl_file_put(const spool *s, const char *name, const void *p, size_t n
 /* n bytes at `at`, or less at the file's end: *got. Pages that cannot be read are zeros. */
 void spl_read_at(int fd, uint64_t at, uint8_t *out, size_t n, size_t *got);
 
-spl_blob *spl_blob_new(size_t bytes);
-void spl_blob_unref(spl_blob *b);
 
 /* A walk over the frames of one segment file. */
 typedef struct spl_walk {
+    spl_pool *pool;            /* for blobs; may be NULL */
     int fd, direct_fd;         /* direct_fd: the same file, past the page cache, if `direct` */
     bool direct;
     uint64_t at, limit, seed;  /* next byte; end */
@@ -137,6 +145,18 @@ typedef struct spl_walk {
 } spl_walk;
 /* Intact frames from `at` on, as a blob of up to SPL_BLOCK bytes (more for one large frame); NULL: bytes that are damaged (bad_n), or the end (bad_n is 0). */
 spl_blob *spl_walk_next(spl_walk *w);
+
+/* ---- spl_blob.c ---- */
+spl_pool *spl_pool_new(size_t memory); /* for a spool with that much memory */
+void spl_pool_free(spl_pool *p);       /* once the last blob is gone; NULL is allowed */
+spl_blob *spl_blob_new(spl_pool *pool, size_t bytes); /* room for at least so many bytes; pool may be NULL */
+void spl_blob_unref(spl_blob *b);      /* NULL is allowed */
+/* The ring: lock held. */
+static inline spl_blob *spl_ring(const spool *s, size_t i) { return s->ring[(s->ring_at + i) % s->ring_cap]; }
+void spl_ring_add(spool *s, spl_blob *b);
+void spl_ring_settle(spool *s); /* after something was closed or became durable: counts ring_done anew, lets go of the oldest durable blobs when there is more than memory allows */
+/* The oldest blob of which something is not durable; NULL: everything is. */
+spl_blob *spl_unwritten(const spool *s);
 
 /* ---- spl_marks.c; lock held, or nobody else is there yet ---- */
 void spl_marks_note(spl_marks *m, uint64_t first, int64_t arrival_ms);
@@ -160,7 +180,6 @@ void spl_damage(spool *s, uint64_t seg_first, int fd, uint64_t at, uint64_t n);
 
 /* ---- spl_write.c ---- */
 void *spl_thread(void *spool_);
-void spl_evict(spool *s, size_t want);  /* lock held: lets go of cached blobs until `want` more bytes fit */
 void spl_check_full(spool *s);          /* lock held */
 /* The disk's room beyond the reserve, what is queued counted as written: into s->room. Lock held. */
 void spl_look_room(spool *s);

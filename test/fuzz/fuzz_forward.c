@@ -47,13 +47,12 @@ fz_status model_append(src_spooled *s, const spool_frame *f, uint32_t n, src_dur
     m.fail >>= 1;
     if (no_room) return fz_fail(err, FZ_RETRY, "spool.full", "no room");
     for (uint32_t i = 0; i < n; i++) {
-        const uint8_t *p = f[i].bytes;
         CHECK(f[i].n > 0);
-        for (uint32_t k = 0; k < f[i].n; p += f[i].len[k++]) {
+        for (uint32_t k = 0; k < f[i].n; k++) {
             CHECK(f[i].len[k] > 0);
             fz_buf_append(&m.taken, f[i].context, f[i].context_len);
             fz_buf_append(&m.taken, &f[i].time_ns[k], 8);
-            fz_buf_append(&m.taken, p, f[i].len[k]);
+            fz_buf_append(&m.taken, f[i].at[k], f[i].len[k]);
         }
     }
     if (fn) {

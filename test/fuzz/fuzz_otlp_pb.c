@@ -92,11 +92,8 @@ static void decode_taken(otlp_batch *b, unsigned flags) {
     fz_chunk c = {.rec = rec};
     spool_frame *f = otlp_frames(b, 1);
     for (uint32_t i = 0; i < b->n_runs; i++) {
-        const uint8_t *p = f[i].bytes ? f[i].bytes : (const uint8_t *)"";
-        for (uint32_t k = 0; k < f[i].n && c.n < MAX_RECORDS; k++) {
-            rec[c.n++] = (fz_record){.value = p, .value_len = (int32_t)f[i].len[k], .key = f[i].context, .key_len = f[i].context_len ? (int32_t)f[i].context_len : -1};
-            p += f[i].len[k];
-        }
+        for (uint32_t k = 0; k < f[i].n && c.n < MAX_RECORDS; k++)
+            rec[c.n++] = (fz_record){.value = f[i].at[k], .value_len = (int32_t)f[i].len[k], .key = f[i].context, .key_len = f[i].context_len ? (int32_t)f[i].context_len : -1};
     }
     if (c.n) decode(&c, flags, true);
 }
