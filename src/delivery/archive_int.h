@@ -168,5 +168,11 @@ fz_status arc_load(dlv_delivery *d, fz_arena *a, const char **state, const char 
 fz_status arc_commit(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, fz_error *err) FZ_MUST_USE;
 fz_status arc_divert(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err) FZ_MUST_USE;
 /* ---- arc_replay.c ---- */
+/* The rows of the error object that r names, as they were, each with what its line says of the arrival. *bad after a failure: the object cannot be taken, the others can; what fn was given counts for nothing then. */
+typedef void (*arc_raw_fn)(void *cx, fz_sv raw, int64_t arrival_ms);
+fz_status arc_error_lines(fio *io, const arc_record *r, arc_raw_fn fn, void *cx, bool *bad, fz_error *err) FZ_MUST_USE;
+/* dlv_replay for who keeps records in `log`: one delivers the rows of one record (refused: how many of them the other side does not keep; bad: as above). */
+typedef fz_status (*arc_replay_one)(dlv_delivery *d, const arc_record *r, uint64_t *refused, bool *bad, fz_error *err);
+fz_status arc_replay_lots(dlv_delivery *d, arc_log *log, const char *prefix, arc_replay_one one, dlv_replay_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 fz_status arc_replay(dlv_delivery *d, const char *prefix, dlv_replay_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 #endif

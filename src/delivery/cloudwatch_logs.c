@@ -2,13 +2,12 @@
  *
  * Invariants
  *  1. At least once: the service keeps no key by which a repeat could be known. What a batch has answered is not sent again by this process; a killed process's last lot comes again.
- *  2. An event that the service does not keep (too old, too new, expired, too long, empty) is not tried again: it goes to error.path, or the log says how many went nowhere, and it counts as rejected.
+ *  2. A lot that is given up is in an error object first, then in a record of the state directory (diverted/), then behind the positions: in between a kill brings it again.
+ *  3. An event that the service does not keep (too old, too new, expired, too long, empty) is not tried again: it goes to error.path, or the log says how many went nowhere, and it counts as rejected.
  * Threads: see delivery.h.
  */
-#include "delivery/archive_int.h"
 #include "delivery/logs_int.h"
 #include <inttypes.h>
-#include <stdatomic.h>
 
 #define USED(name, type, dflt, doc) {name, FZ_OPT_##type, FZ_OPT_USED, dflt, NULL, doc, NULL}
 static const fz_option options[] = {
@@ -26,30 +25,6 @@ static const fz_option options[] = {
     USED("json.include-nulls", BOOL, "false", "Writes columns that are NULL too; else they are left out."),
     {NULL, FZ_OPT_STRING, FZ_OPT_USED, NULL, NULL, NULL, NULL},
 };
-
-typedef struct logs {
-    logs_place place;
-    bool auto_create;
-    int message, time;           /* columns; -1: none */
-    const arc_encoder *encoder;
-    uint64_t buffer_size;
-    int64_t interval_ns;
-    fio *io;                     /* of error.path; NULL: none */
-    const char *error_base, *space;
-    const arc_prefix *error_prefix;
-    logs_events *events;         /* writer thread */
-    atomic_uint_fast64_t bytes;
-    atomic_int_fast64_t first_ns, last_ns;
-} logs;
-
-typedef struct logs_lot {
-    dlv_lot lot;
-    logs_events *events;
-    uint32_t sent;               /* events before it are settled: kept by the service or marked */
-    uint32_t attempts;
-    int64_t last_attempt_ms;
-    bool told;                   /* what the service does not keep is in error.path, counted and logged */
-} logs_lot;
 
 /* ---- opening ---- */
 
@@ -126,6 +101,7 @@ static fz_status logs_open(dlv_delivery *d, fz_error *err) {
     x->auto_create = create;
     x->encoder = arc_encoder_new(d->arena, d->cx.schema, nulls, false);
     x->space = fz_arena_printf(d->arena, "frazil:%s/%s", d->cx.pipeline, d->cx.table);
+    x->log = (arc_log){.dir = d->cx.state_dir, .what = d->cx.table, .io = d->cx.state_io};
     x->place.group = dlv_option(d, "log-group");
     x->place.stream = dlv_option(d, "log-stream");
     x->place.region = dlv_option(d, "region");
@@ -222,25 +198,33 @@ static uint32_t delivered(const logs_lot *l) {
     return n;
 }
 
-/* Error lines of the refused events, and of those that were not sent when why is given. */
-static fz_status put_errors(dlv_delivery *d, const logs_lot *l, const char *ranges, const fz_error *why, fz_error *err) {
+static bool is_left(const logs_lot *l, uint32_t i) { return i >= l->sent && !l->events->v[i].refused; }
+
+static uint32_t count_left(const logs_lot *l) {
+    uint32_t n = 0;
+    for (uint32_t i = l->sent; i < l->events->n; i++) n += is_left(l, i);
+    return n;
+}
+
+/* Error lines of the events that were not sent, when why says why, else of the refused ones. what: text that no other object has. Returns the location on the heap, NULL after a failure. */
+static char *put_errors(dlv_delivery *d, const logs_lot *l, const char *what, const fz_error *why, fz_error *err) {
     logs *x = d->impl;
-    fz_buf b = {0}, id = {0};
+    fz_buf location = {0}, b = {0}, id = {0};
     char uuid[37];
     fio_writer *w;
     uint64_t size;
     int64_t us = (l->events->n ? l->events->v[0].ms : fz_now_ms()) * 1000;
-    fz_buf_printf(&id, "cloudwatch-logs-failed:%s", ranges);
+    fz_buf_printf(&id, "cloudwatch-logs-failed:%s", what);
     arc_uuid5(x->space, fz_buf_cstr(&id), uuid);
-    fz_buf_puts(&b, x->error_base);
-    arc_prefix_eval(x->error_prefix, us, uuid, "cloudwatch-logs-failed", &b);
-    arc_name(&b, "cloudwatch-logs", "1", us, uuid, "");
-    fz_status rc = fio_writer_open(x->io, fz_buf_cstr(&b), &w, err);
+    fz_buf_puts(&location, x->error_base);
+    arc_prefix_eval(x->error_prefix, us, uuid, "cloudwatch-logs-failed", &location);
+    arc_name(&location, "cloudwatch-logs", "1", us, uuid, "");
+    fz_status rc = fio_writer_open(x->io, fz_buf_cstr(&location), &w, err);
     bool opened = rc == FZ_OK;
     for (uint32_t i = 0; rc == FZ_OK && i < l->events->n; i++) {
         const logs_event *v = &l->events->v[i];
-        if (!v->refused && !(why && i >= l->sent)) continue;
-        const arc_failure f = {v->refused ? v->refused : why->code, v->refused ? "CloudWatch Logs does not keep such an event" : why->message, d->cx.table, l->attempts, l->last_attempt_ms};
+        if (why ? !is_left(l, i) : !v->refused) continue;
+        const arc_failure f = {why ? why->code : v->refused, why ? why->message : "CloudWatch Logs does not keep such an event", d->cx.table, l->attempts, l->last_attempt_ms};
         b.len = 0;
         arc_error_line(&f, (fz_sv){(const char *)l->events->text.data + v->at, v->n}, v->ms, &b);
         rc = fio_writer_append(w, b.data, b.len, err);
@@ -249,14 +233,18 @@ static fz_status put_errors(dlv_delivery *d, const logs_lot *l, const char *rang
     else if (opened) fio_writer_abort(w);
     fz_buf_free(&b);
     fz_buf_free(&id);
-    return rc;
+    if (rc == FZ_OK) return fz_buf_steal(&location);
+    fz_buf_free(&location);
+    return NULL;
 }
 
-static fz_status settle_refused(dlv_delivery *d, logs_lot *l, const char *ranges, fz_error *err) {
+fz_status logs_settle_refused(dlv_delivery *d, logs_lot *l, const char *what, fz_error *err) {
     logs *x = d->impl;
     uint32_t n = count_refused(l);
     if (!n || l->told) return FZ_OK;
-    if (x->error_prefix) FZ_TRY(put_errors(d, l, ranges, NULL, err));
+    char *location = x->error_prefix ? put_errors(d, l, what, NULL, err) : NULL;
+    if (x->error_prefix && !location) return err->cls;
+    fz_free(location);
     l->told = true;
     const char *code = NULL;
     for (uint32_t i = 0; !code; i++) code = l->events->v[i].refused;
@@ -268,7 +256,7 @@ static fz_status settle_refused(dlv_delivery *d, logs_lot *l, const char *ranges
 
 /* ---- delivering ---- */
 
-static fz_status send_all(logs *x, logs_lot *l, fz_error *err) {
+fz_status logs_send_all(logs *x, logs_lot *l, fz_error *err) {
     l->attempts++;
     while (l->sent < l->events->n) {
         uint32_t to = logs_batch_end(l->events, l->sent);
@@ -293,10 +281,33 @@ static fz_status save(dlv_delivery *d, const char *state, fz_error *err) {
 static fz_status logs_commit(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, fz_error *err) {
     logs_lot *l = (logs_lot *)(uintptr_t)lot;
     if (l) {
-        FZ_TRY(send_all(d->impl, l, err));
-        FZ_TRY(settle_refused(d, l, ranges, err));
+        FZ_TRY(logs_send_all(d->impl, l, err));
+        FZ_TRY(logs_settle_refused(d, l, ranges, err));
     }
     return save(d, state, err);
+}
+
+/* The record that makes a replay possible: under a number of its own, which the object's name follows from. Retried with the same lot: the same number, unless another process has taken it. */
+static fz_status record(dlv_delivery *d, logs_lot *l, const char *ranges, const char *state, const fz_error *why, fz_arena *a, fz_error *err) {
+    logs *x = d->impl;
+    for (;;) {
+        uint64_t *lots;
+        uint32_t n;
+        arc_record there;
+        if (!l->number) {
+            FZ_TRY(arc_log_list(&x->log, ARC_DIVERTED, a, &lots, &n, err));
+            l->number = n ? lots[n - 1] + 1 : 1;
+        }
+        char *location = put_errors(d, l, fz_arena_printf(a, "%" PRIu64 ":%s", l->number, ranges), why, err);
+        if (!location) return err->cls;
+        const arc_record r = {.lot = l->number, .ranges = ranges, .state = state, .object = "", .rows = count_left(l), .diverted = fz_arena_strdup(a, location)};
+        fz_free(location);
+        FZ_TRY(fz_fault_status("delivery.object", err));
+        FZ_TRY(arc_log_put(&x->log, ARC_DIVERTED, &r, a, &there, err));
+        l->recorded = strcmp(there.diverted, r.diverted) == 0 && there.rows == r.rows;
+        if (l->recorded) return fz_fault_status("delivery.diverted", err);
+        l->number = 0;
+    }
 }
 
 static fz_status logs_divert(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err) {
@@ -304,9 +315,18 @@ static fz_status logs_divert(dlv_delivery *d, const dlv_lot *lot, const char *ra
     logs_lot *l = (logs_lot *)(uintptr_t)lot;
     if (!l || l->sent == l->events->n) return logs_commit(d, lot, ranges, state, err); /* not the service has failed */
     if (!x->error_prefix) return fz_fail(err, FZ_USER, "delivery.no-error-path", "table %s has no 'error.path' for rows that are given up", d->cx.table);
-    FZ_TRY(put_errors(d, l, ranges, why, err));
-    l->lot.rejected = l->events->n - delivered(l);
-    fz_log(FZ_LOG_WARN, "delivery.diverted", FZ_KV("delivery", "%s", d->cx.table), FZ_KV("events", "%u", l->events->n - l->sent), FZ_KV("code", "%s", why->code), NULL);
+    FZ_TRY(logs_settle_refused(d, l, ranges, err));
+    if (!l->recorded) {
+        fz_arena *a = fz_arena_new();
+        char *location = state ? NULL : put_errors(d, l, fz_arena_printf(a, "left:%s", ranges), why, err);
+        fz_status rc = state ? record(d, l, ranges, state, why, a, err) : location ? FZ_OK : err->cls;
+        l->recorded = rc == FZ_OK;
+        fz_free(location);
+        fz_arena_free(a);
+        FZ_TRY(rc);
+        l->lot.rejected = l->events->n - delivered(l);
+        fz_log(FZ_LOG_WARN, "delivery.diverted", FZ_KV("delivery", "%s", d->cx.table), FZ_KV("events", "%u", count_left(l)), FZ_KV("code", "%s", why->code), NULL);
+    }
     return save(d, state, err);
 }
 
@@ -315,5 +335,5 @@ const dlv_ops dlv_cloudwatch_logs_ops = {
     .doc = "Events of a log stream of Amazon CloudWatch Logs. At least once: events of the last moments before a kill can come twice. Events that the service does not keep (older than 14 days or the group's retention, more than "
            "2 hours in the future, empty, over 1,048,550 bytes) are rejected: they go to error.path. Credentials, region and endpoints by the options `client.*` of catalogs.",
     .options = options, .of_store = true, .check = logs_check, .places = logs_places, .destination = logs_destination, .open = logs_open, .close = logs_close, .write = logs_write, .wants = logs_wants, .is_full = logs_is_full,
-    .cut = logs_cut, .drop = logs_drop, .commit = logs_commit, .divert = logs_divert, .lot_free = logs_lot_free,
+    .cut = logs_cut, .drop = logs_drop, .commit = logs_commit, .divert = logs_divert, .lot_free = logs_lot_free, .replay = logs_replay,
 };

@@ -106,6 +106,7 @@ fz_status dlv_commit(dlv_delivery *d, const dlv_lot *lot, const char *ranges, co
     return d->ops->commit(d, lot, ranges, state, err);
 }
 fz_status dlv_divert(dlv_delivery *d, const dlv_lot *lot, const char *ranges, const char *state, const fz_error *why, fz_error *err) {
+    if (d->ops->divert && state) FZ_TRY(dlv_name_itself(d, err));
     if (d->ops->divert) return d->ops->divert(d, lot, ranges, state, why, err);
     return fz_fail(err, FZ_USER, "delivery.no-error-path", "table %s: connector '%s' has no place for rows that are given up", d->cx.table, d->ops->name);
 }

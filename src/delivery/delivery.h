@@ -81,10 +81,10 @@ int64_t dlv_retry_ms(const dlv_delivery *d); /* option retry.duration: how long 
 
 /* A lot that dlv_divert has written to the error location, as the delivery's own records tell. Texts live during the call. */
 typedef enum { DLV_OPEN, DLV_REPLAYED /* now */, DLV_REPLAYED_BEFORE, DLV_UNREADABLE /* err says why; it stays open */ } dlv_replay_state;
-typedef struct dlv_replay_object { const char *object; uint64_t rows; dlv_replay_state state; const fz_error *err; } dlv_replay_object;
+typedef struct dlv_replay_object { const char *object; uint64_t rows, refused; /* of the rows that were replayed now: what the other side does not keep */ dlv_replay_state state; const fz_error *err; } dlv_replay_object;
 typedef void (*dlv_replay_fn)(void *cx, const dlv_replay_object *o);
-/* Delivers the lots of d that were given up to error objects under `prefix` ("": all), under the names that they would have had, each once however often it is called and by how many; fn is told of each. A
- * connector that keeps no such records has none. Errors: of the state directory and of the delivery itself; what was delivered before stays so. */
+/* Delivers the lots of d that were given up to error objects under `prefix` ("": all), under the names that they would have had, each once however often it is called and by how many; where the other side has no
+ * such names (CloudWatch Logs), a call that is cut short and two at the same time can deliver rows twice. fn is told of each. A connector that keeps no such records has none. Errors: of the state directory and of the delivery itself; what was delivered before stays so. */
 fz_status dlv_replay(dlv_delivery *d, const char *prefix, dlv_replay_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
 
 /* Where error objects of a table go: an 'error.path' in Firehose's prefix language. For sinks that are no deliveries too. */

@@ -161,7 +161,7 @@ static fz_status open_of_one(const dlv_delivery *d, const char *root, const plac
     bool same;
     uint64_t *lots, *done;
     uint32_t n, n_done;
-    if (!p->done || same_place(p->dir, d->cx.state_dir)) return FZ_OK;
+    if (!(p->done || p->positions) || same_place(p->dir, d->cx.state_dir)) return FZ_OK;
     FZ_TRY(read_name(d, root, p, a, &o, &same, err));
     const arc_log log = {.dir = p->dir, .what = o.table, .io = d->cx.state_io};
     if (!same) return FZ_OK;

@@ -383,7 +383,7 @@ static void tell_delivery(void *cx, const dlv_replay_object *o) {
         return;
     }
     if (o->state == DLV_UNREADABLE) d->r->exit_code = JOB_FAILED;
-    tell(d->r, &(job_replay_object){.target = d->s->text, .object = o->object, .state = states[o->state], .rows = o->rows, .added = o->state == DLV_REPLAYED ? o->rows : 0, .err = o->err});
+    tell(d->r, &(job_replay_object){.target = d->s->text, .object = o->object, .state = states[o->state], .rows = o->rows, .added = o->state == DLV_REPLAYED ? o->rows - o->refused : 0, .rejected = o->refused, .err = o->err});
 }
 
 /* Its records lie under its own name: only a script of that name delivers it. */
@@ -392,7 +392,7 @@ static void tell_other_delivery(void *cx, const dlv_other *o, const char *object
     fz_error err;
     if (job_delivery_is_ours(d->j, o) || !dlv_location_under(object, d->r->prefix)) return;
     fz_fail(&err, FZ_USER, "replay.other-pipeline", "pipeline '%s' has given it up for its table %s, and the script's is '%s'", o->pipeline, o->table, d->j->spec->name);
-    (void)!fz_hint(&err, "replay with a script of these names: the lots of an archive stay theirs, also after frazil.positions = adopt");
+    (void)!fz_hint(&err, "replay with a script of these names: the lots of a delivery stay theirs, also after frazil.positions = adopt");
     d->r->exit_code = JOB_FAILED;
     tell(d->r, &(job_replay_object){.target = d->s->text, .object = object, .state = JOB_REPLAY_OTHER, .rows = rows, .err = &err});
 }

@@ -6,6 +6,7 @@ import base64, collections, json, os, signal, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
 from harness import BIN, ROOT, Broker, main, require
+from proxy import Proxy
 
 B = Broker()
 PORT = int(os.environ.get("FRAZIL_MOTO_PORT", "29513"))
@@ -26,7 +27,7 @@ def client():
 
 
 class Job:
-    def __init__(self, name, options="", columns="ts TIMESTAMP_LTZ(3), body STRING"):
+    def __init__(self, name, options="", columns="ts TIMESTAMP_LTZ(3), body STRING", url=URL):
         self.dir = tempfile.mkdtemp(prefix=f"frazil-logs-{name}-", dir=os.environ.get("FRAZIL_TEST_DIR"))
         self.topic = B.topic(os.path.basename(self.dir), 1)
         self.group, self.log = f"/frazil/{name}", f"{self.dir}/log"
@@ -35,7 +36,7 @@ class Job:
             f"SET 'pipeline.name'='logs'; SET 'execution.checkpointing.interval'='100 ms'; SET 'frazil.state.dir'='{self.dir}/state';\n"
             f"CREATE TEMPORARY TABLE src ({columns}) WITH ('connector'='kafka','topic'='{self.topic}','properties.bootstrap.servers'='{B.address}','scan.startup.mode'='earliest-offset',"
             f"'scan.bounded.mode'='latest-offset','format'='json');\n"
-            f"CREATE TEMPORARY TABLE logs ({columns}) WITH ('connector'='cloudwatch-logs','log-group'='{self.group}','log-stream'='s','endpoint'='{URL}','region'='us-east-1',{options}'buffer.interval'='200 ms');\n"
+            f"CREATE TEMPORARY TABLE logs ({columns}) WITH ('connector'='cloudwatch-logs','log-group'='{self.group}','log-stream'='s','endpoint'='{url}','region'='us-east-1',{options}'buffer.interval'='200 ms');\n"
             "INSERT INTO logs SELECT * FROM src;\n")
 
     def again(self, code=0, name="logs", table="logs", positions="check"):
@@ -55,6 +56,13 @@ class Job:
 
     def ids(self):
         return sorted(json.loads(e["message"])["id"] for e in self.events())
+
+    def replay(self, prefix, code=0, name="logs", fault=None):
+        script = f"{self.dir}/replay.sql"
+        open(script, "w").write(open(self.sql).read().replace("'pipeline.name'='logs'", f"'pipeline.name'='{name}'"))
+        p = subprocess.run([BIN, "replay", prefix, "-f", script, "--format", "json"], capture_output=True, text=True, env=dict(ENV, **({"FRAZIL_FAULT": fault} if fault else {})), timeout=120)
+        require(p.returncode == code, f"replay gives {p.returncode}, wanted {code}\n{p.stdout}{p.stderr[-3000:]}")
+        return [json.loads(l) for l in p.stdout.splitlines()]
 
     def start(self):
         return subprocess.Popen([BIN, "run", self.sql], env=ENV, cwd=self.dir, stdout=open(self.log, "ab"), stderr=subprocess.STDOUT)
@@ -154,8 +162,55 @@ def renamed():
     j.again(0, "elsewhere")
 
 
+def given_up():
+    """Rows that the service refuses past retry.duration: in error.path, recorded, the job goes on; what one call had taken is not among them. `frazil replay` sends the rest, with the times that the events had."""
+    proxy = Proxy(f"0=127.0.0.1:{PORT}")
+    place = f"file://{tempfile.mkdtemp(prefix='frazil-logs-given-', dir=os.environ.get('FRAZIL_TEST_DIR'))}/"
+    try:
+        j = Job("given", f"'auto-create'='true','message.column'='body','timestamp.column'='ts','retry.duration'='1 s','error.path'='{place}',", url=f"http://127.0.0.1:{proxy.ports[0]}")
+        now = int(time.time() * 1000)
+        events = [(now - 60000 + i, f"m{i}") for i in range(10500)]
+        denied = {"do": "answer", "status": 400, "type": "application/x-amz-json-1.1", "target": "PutLogEvents", "nth": 3, "times": 0, "answer": '{"__type":"AccessDeniedException","message":"not allowed"}'}
+        proxy.rules(denied)  # the first call finds no group, the second one is answered
+        B.produce(j.topic, 0, [{"ts": when(ms), "body": body} for ms, body in events + [(now, "")]])
+        j.again()
+        require("delivery.diverted" in j.text() and "events=500 " in j.text(), j.text()[-3000:])
+        found = collections.Counter()
+        for d, _, files in os.walk(place[7:]):
+            for f in files:
+                found.update((e["errorCode"], e["arrivalTimestamp"] > 0, e["attemptsMade"] > 0) for e in map(json.loads, open(f"{d}/{f}")))
+        require(found == {("aws.denied", True, True): 500, ("logs.empty-message", True, True): 1}, f"{found}")
+        proxy.rules()
+        B.produce(j.topic, 0, [{"ts": when(now + 1000), "body": "later"}])
+        j.again()
+        require(len(j.events()) == 10001, f"{len(j.events())} events")
+        report = j.replay(place, 2, name="renamed")
+        require([(r["state"], r.get("code"), r["rows"]) for r in report if r["state"] != "unnamed"] == [("other", "replay.other-pipeline", 500)], f"{report}")
+        j.replay(place, -signal.SIGKILL, fault="replay.object:1:kill")
+        proxy.rules(dict(denied, nth=1))
+        j.replay(place, 2)
+        proxy.rules()
+        report = [r for r in j.replay(place) if r["state"] != "unnamed"]
+        require([(r["state"], r["rows"], r["added"], r["rejected"]) for r in report] == [("replayed", 500, 500, 0)], f"{report}")
+        require(not [r for r in j.replay(place) if r["state"] != "unnamed"], "a second replay found something")
+        got = collections.Counter((e["timestamp"], e["message"]) for e in j.events())
+        require(got == collections.Counter(events + [(now + 1000, "later")]), f"{sum(got.values())} events")
+        # given up again: a number of its own, and killed between the record and the positions; what is read again then is given up again, or comes twice, never not at all
+        proxy.rules(dict(denied, nth=1))
+        B.produce(j.topic, 0, [{"ts": when(now + 2000), "body": "last"}])
+        p = subprocess.run([BIN, "run", j.sql], env=dict(ENV, FRAZIL_FAULT="delivery.diverted:1:kill"), capture_output=True, timeout=90)
+        require(p.returncode == -signal.SIGKILL, f"{p.returncode} {p.stderr[-2000:]}")
+        j.again()
+        proxy.rules()
+        report = [r for r in j.replay(place) if r["state"] != "unnamed"]
+        require([(r["state"], r["rows"], r["added"]) for r in report] == [("replayed", 1, 1)] * 2, f"{report}")
+        require([e["message"] for e in j.events()].count("last") == 2, "at least once, twice here")
+    finally:
+        proxy.stop()
+
+
 moto("up", PORT)
 try:
-    main({f.__name__: f for f in (rules, rows_as_json, a_group_that_comes_late, renamed)})
+    main({f.__name__: f for f in (rules, rows_as_json, a_group_that_comes_late, renamed, given_up)})
 finally:
     moto("down")
