@@ -38,6 +38,14 @@ static bool same_node(const ex_node *x, const ex_node *y) {
         if (x->args[i] != y->args[i]) return false;
     return x->kind != EX_N_LITERAL || same_literal(x, y);
 }
+static bool same_list(const uint32_t *x, const uint32_t *y, uint32_t n) { return n == 0 || memcmp(x, y, n * sizeof *x) == 0; }
+bool ex_program_same(const ex_program *p, const ex_program *q) {
+    if (p->n_nodes != q->n_nodes || p->n_filters != q->n_filters || p->n_outputs != q->n_outputs || p->now_us != q->now_us || strcmp(p->time_zone, q->time_zone) != 0) return false;
+    if (!same_list(p->filters, q->filters, p->n_filters) || !same_list(p->outputs, q->outputs, p->n_outputs)) return false;
+    for (uint32_t i = 0; i < p->n_nodes; i++) /* the text of an expression stands in rejects */
+        if (!same_node(&p->nodes[i], &q->nodes[i]) || strcmp(p->nodes[i].expr ? p->nodes[i].expr : "", q->nodes[i].expr ? q->nodes[i].expr : "") != 0) return false;
+    return true;
+}
 static uint64_t hash_node(const ex_node *n) {
     uint64_t h[6] = {n->kind, (uint64_t)(uintptr_t)n->fn, n->column, n->try_cast, n->n_args ? fz_hash(n->args, n->n_args * sizeof *n->args) : 0, n->type->kind};
     if (n->kind == EX_N_LITERAL && !col_is_null(n->literal, 0)) h[4] = col_hash(n->literal, 0);

@@ -22,6 +22,8 @@ typedef struct ex_state ex_state;
 fz_status ex_compile(const sql_plan *p, const sql_settings *s, ex_program **out, fz_error *err) FZ_MUST_USE;
 void ex_program_free(ex_program *p);
 const sql_plan *ex_program_scan(const ex_program *p); /* the SCAN node */
+/* Do both give the same result over the same columns? False where nobody can say, as with RAND(). */
+bool ex_program_same(const ex_program *p, const ex_program *q);
 ex_state *ex_state_new(const ex_program *p);
 void ex_state_free(ex_state *st);
 

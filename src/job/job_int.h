@@ -69,6 +69,8 @@ typedef struct job_path {    /* one INSERT */
     job_sink *sink;
     job_source *source;      /* NULL: one-shot query */
     ex_program *program;     /* NULL: one-shot query */
+    uint32_t number;         /* in source->paths */
+    uint32_t like;           /* the first of source->paths with the same program: it is run once for both */
 } job_path;
 
 struct job_source {

@@ -527,7 +527,9 @@ static job_source *source_for(job *j, const sql_plan *scan) {
 }
 static void link_path(job_path *p) {
     job_source *src = p->source;
+    p->number = src->n_paths;
     src->paths[src->n_paths++] = p;
+    while (!ex_program_same(src->paths[p->like]->program, p->program) && p->like < p->number) p->like++;
     for (uint32_t i = 0; i < src->n_sinks; i++)
         if (src->sinks[i] == p->sink) return;
     src->sinks[src->n_sinks++] = p->sink;

@@ -66,6 +66,7 @@ void job_hand_to_courier(job_sink *s, col_batch *b, col_vec *const *cols, uint32
 }
 
 /* ---- rejects ---- */
+typedef struct path_run { bool ran; ex_result r; fz_reject *rejects; uint32_t n_rejects; } path_run;
 typedef struct chunk_cx {
     job *j;
     fz_log_limit *limit;      /* the worker's own: rejected rows are sampled in the log */
@@ -73,6 +74,7 @@ typedef struct chunk_cx {
     const fz_chunk *chunk;
     const src_split *split;
     uint64_t bytes;           /* of the values */
+    path_run *runs;           /* of the source's programs over this chunk */
 } chunk_cx;
 
 static dead_letter letter_of(const chunk_cx *cx, const job_sink *s, const fz_reject *r) {
@@ -146,14 +148,35 @@ static fz_status give_up(const job_sink *s, col_batch *b, const ex_result *r, co
     return FZ_OK;
 }
 
+/* The path's program over the rows, unless another INSERT of the same rows has run it (the same events into two tables): results are only read. Rejects get their record. */
+static fz_status evaluate(job_worker *w, const chunk_cx *cx, const job_path *p, const job_rows *rows, col_batch *b, ex_result *out, fz_rejects *rejects, fz_error *err) {
+    path_run *run = &cx->runs[p->like];
+    if (!run->ran) {
+        const uint32_t before = rejects->n;
+        FZ_TRY(ex_run(p->program, w->states[cx->src->index][p->number], rows->cols, rows->n_rows, b->arena, &run->r, rejects, err));
+        for (uint32_t i = before; i < rejects->n; i++) rejects->v[i].rec = rows->row_rec[rejects->v[i].rec];
+        run->ran = true;
+        run->n_rejects = rejects->n - before;
+        if (run->n_rejects) {
+            run->rejects = fz_arena_alloc(b->arena, run->n_rejects * sizeof *run->rejects);
+            memcpy(run->rejects, rejects->v + before, run->n_rejects * sizeof *run->rejects);
+        }
+    } else
+        for (uint32_t i = 0; i < run->n_rejects; i++) {
+            FZ_GROW(rejects->v, rejects->n, rejects->cap);
+            rejects->v[rejects->n++] = run->rejects[i];
+        }
+    *out = run->r;
+    return FZ_OK;
+}
+
 static fz_status run_path(job_worker *w, const chunk_cx *cx, uint32_t path, const job_rows *rows, col_batch *b, fz_rejects *rejects, fates *f, fz_error *err) {
     job_path *p = cx->src->paths[path];
     ex_result r;
     uint32_t before = rejects->n, added;
     int64_t began = fz_mono_ns();
-    FZ_TRY(ex_run(p->program, w->states[cx->src->index][path], rows->cols, rows->n_rows, b->arena, &r, rejects, err));
+    FZ_TRY(evaluate(w, cx, p, rows, b, &r, rejects, err));
     f->sql_ns += (uint64_t)(fz_mono_ns() - began);
-    for (uint32_t i = before; i < rejects->n; i++) rejects->v[i].rec = rows->row_rec[rejects->v[i].rec];
     f->filtered += r.n_filtered;
     if (r.n_rows && p->sink->delivery) {
         int64_t *at = fz_arena_alloc(b->arena, r.n_rows * sizeof *at);
@@ -230,9 +253,10 @@ static fz_status run_from(job_worker *w, job_source *src, fz_chunk *c, int64_t f
     if (from > part.from) part.from = from;
     while (part.n > 0 && part.rec[part.n - 1].offset >= to) part.n--;
     part.to = to;
-    chunk_cx cx = {w->j, &w->reject_limit, src, &part, src_get_split(src->source, c->split), 0};
+    chunk_cx cx = {.j = w->j, .limit = &w->reject_limit, .src = src, .chunk = &part, .split = src_get_split(src->source, c->split)};
     for (uint32_t i = 0; i < part.n; i++) cx.bytes += part.rec[i].value_len > 0 ? (uint64_t)part.rec[i].value_len : 0;
     col_batch *b = col_batch_new(NULL, part.n);
+    cx.runs = FZ_ANEWN(b->arena, path_run, src->n_paths);
     fz_rejects rejects = {0};
     job_rows rows;
     fz_status rc = job_scan_decode(w->readers[src->index], &part, b->arena, &rows, &rejects, err);

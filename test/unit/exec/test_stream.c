@@ -219,9 +219,32 @@ static void test_kernels_are_there(void **state) {
     }
 }
 
+static bool same(const char *x, const char *y) {
+    ex_program *p = compile(x, FZ_OK), *q = compile(y, FZ_OK);
+    bool is = ex_program_same(p, q);
+    assert_int_equal(ex_program_same(q, p), is);
+    ex_program_free(p);
+    ex_program_free(q);
+    return is;
+}
+static void test_same(void **state) {
+    (void)state;
+    const char *one = "SELECT UPPER(host), ts FROM t WHERE program IN ('a', 'b')";
+    assert_true(same(one, one));
+    assert_true(same(one, "SELECT UPPER(host) AS h, ts FROM t WHERE program IN ('a', 'b')"));
+    assert_false(same(one, "SELECT UPPER(host), ts FROM t WHERE program IN ('a', 'c')"));
+    assert_false(same(one, "SELECT UPPER(host), ts FROM t WHERE host IN ('a', 'b')"));
+    assert_false(same(one, "SELECT ts, UPPER(host) FROM t WHERE program IN ('a', 'b')"));
+    assert_false(same(one, "SELECT UPPER(host), ts FROM t"));
+    assert_false(same(one, "SELECT LOWER(host), ts FROM t WHERE program IN ('a', 'b')"));
+    assert_false(same("SELECT CAST(host AS INT) FROM t", "SELECT TRY_CAST(host AS INT) FROM t"));
+    assert_false(same("SELECT CAST(host AS INT) FROM t", "SELECT CAST(host AS BIGINT) FROM t"));
+    assert_false(same("SELECT host, RAND() FROM t", "SELECT host, RAND() FROM t")); /* each row of each table its own */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_pass), cmocka_unit_test(test_filter_and_rejects), cmocka_unit_test(test_unused_entries_and_masks), cmocka_unit_test(test_lazy_branches),
                                        cmocka_unit_test(test_two_dictionaries), cmocka_unit_test(test_views_are_inlined), cmocka_unit_test(test_empty_batch), cmocka_unit_test(test_what_cannot_stream),
-                                       cmocka_unit_test(test_kernels_are_there)};
+                                       cmocka_unit_test(test_kernels_are_there), cmocka_unit_test(test_same)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
