@@ -1,6 +1,6 @@
 /* What a lot of the archive holds: lines in blocks, packed as they fill.
  *
- *     line -> open block of its split (64 KiB of lines) -> packed -> memory, and from there to an unnamed file when that is more than the share
+ *     line -> open block of its split (128 KiB of lines) -> packed -> memory, and from there to an unnamed file when that is more than the share
  *
  * Invariants
  *  1. A block holds whole lines of one split and is closed by the first line that fills it: where blocks end follows from the split's lines alone.
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BLOCK (64u << 10)
+#define BLOCK (128u << 10)
 #define FIRST_PACKED (1u << 20)
 
 typedef struct piece {
