@@ -48,6 +48,8 @@ void pq_bytes_free(pq_bytes *b);
 
 /* ---- scratch of a thread ---- */
 typedef struct pq_xlat { uint32_t gen, code; } pq_xlat; /* batch dictionary entry -> file dictionary code, valid when gen is the current one */
+typedef struct pq_memo { uint64_t a, b; uint32_t gen, n, code; } pq_memo; /* a short value of a flat vector -> file dictionary code, likewise */
+#define PQ_MEMOS 64 /* a power of two */
 typedef struct pq_shred { /* levels and value rows of one nested leaf */
     const col_vec *vec;
     uint8_t *def, *rep;
@@ -67,6 +69,7 @@ struct pq_codec {
     pq_tried tried[PQ_TRIED];
     pq_xlat *xlat;
     uint32_t xlat_cap, gen;
+    pq_memo memo[PQ_MEMOS];
     uint32_t *codes, codes_cap;
     uint32_t *rows, rows_cap;
     pq_shred *shred;
@@ -120,6 +123,12 @@ void pq_range_plain(pq_range *r, const pq_leaf *l, const uint8_t *p, uint32_t n)
 /* Least and greatest of a page's byte arrays, kept while they are appended (they are in the cache then): places of their lengths
  * in the page's buffer, and their first eight bytes as numbers, which decide nearly always. */
 typedef struct pq_edges { uint64_t lo, hi; uint32_t min, max; } pq_edges;
+static inline bool pq_edges_may(const pq_edges *e, const uint8_t *eight) { /* a value that begins with these bytes may be one of them */
+    uint64_t x;
+    memcpy(&x, eight, 8);
+    x = __builtin_bswap64(x);
+    return x <= e->lo || x >= e->hi;
+}
 void pq_edges_add(pq_edges *e, const uint8_t *base, uint32_t at, bool any);
 void pq_edges_range(pq_range *r, const pq_edges *e, const uint8_t *base);
 void pq_zero_bound(pq_order o, uint8_t *p, uint32_t n, bool upper); /* a zero bound covers both zeros */

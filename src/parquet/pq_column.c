@@ -160,15 +160,43 @@ static void codes_of_dictionary(pq_column *c, pq_codec *k, const col_vec *v, con
     if (constant && c->dict.n > 1)
         for (uint32_t i = 1; i < n; i++) codes[i] = code;
 }
-static void codes_of_flat(pq_column *c, const col_vec *v, const uint32_t *rows, uint32_t n, uint32_t *codes) {
+/* A value of at most 16 bytes as two numbers, which with its length are all of it. */
+static inline void short_key(const uint8_t *p, uint32_t n, uint64_t *a, uint64_t *b) {
+    *a = *b = 0;
+    if (n >= 8) {
+        memcpy(a, p, 8);
+        memcpy(b, p + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(a, p, 4);
+        memcpy(b, p + n - 4, 4);
+    } else if (n) *a = (uint64_t)p[0] | (uint64_t)p[n / 2] << 8 | (uint64_t)p[n - 1] << 16;
+}
+/* Codes of rows[0..) while the dictionary has few entries: most values are found by their bytes, without hash or comparison. How many were done. */
+static uint32_t codes_of_few(pq_column *c, pq_codec *k, const col_vec *v, const uint32_t *rows, uint32_t n, uint32_t *codes) {
+    const pq_leaf *l = &c->leaf;
+    uint32_t i = 0;
+    for (; i < n && c->dict.n <= PQ_MEMOS; i++) {
+        uint8_t tmp[16];
+        uint32_t len;
+        const uint8_t *p = value_of(l, v, rows[i], tmp, &len);
+        if (len > 16) { codes[i] = pq_dict_code(&c->dict, l->width, p, len); continue; }
+        uint64_t a, b;
+        short_key(p, len, &a, &b);
+        pq_memo *m = &k->memo[((a ^ (b << 29 | b >> 35)) * 0x9E3779B97F4A7C15u + len) >> 58];
+        if (m->gen != k->gen || m->a != a || m->b != b || m->n != len) *m = (pq_memo){a, b, k->gen, len, pq_dict_code(&c->dict, l->width, p, len)};
+        codes[i] = m->code;
+    }
+    return i;
+}
+static void codes_of_flat(pq_column *c, pq_codec *k, const col_vec *v, const uint32_t *rows, uint32_t n, uint32_t *codes) {
     const pq_leaf *l = &c->leaf;
     uint8_t tmp[16];
-    uint32_t len;
+    uint32_t len, i = codes_of_few(c, k, v, rows, n, codes);
     if (!l->width) {
-        pq_dict_codes(&c->dict, v->bytes, v->off, rows, n, codes);
+        pq_dict_codes(&c->dict, v->bytes, v->off, rows + i, n - i, codes + i);
         return;
     }
-    for (uint32_t i = 0; i < n; i++) {
+    for (; i < n; i++) {
         const uint8_t *p = value_of(l, v, rows[i], tmp, &len);
         if (i) { /* neighbours are often equal */
             uint32_t m;
@@ -180,6 +208,17 @@ static void codes_of_flat(pq_column *c, const col_vec *v, const uint32_t *rows, 
 }
 
 /* ---- values of rows[0..n): plain ---- */
+static inline void copy_text(uint8_t *to, const char *from, uint32_t n) { /* most are short: no call for them */
+    if (n > 96) memcpy(to, from, n);
+    else if (n >= 16) {
+        for (uint32_t i = 0; i + 16 < n; i += 16) memcpy(to + i, from + i, 16);
+        memcpy(to + n - 16, from + n - 16, 16);
+    } else if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else
+        for (uint32_t i = 0; i < n; i++) to[i] = (uint8_t)from[i];
+}
 static void plain_strings(pq_column *c, const col_vec *v, const uint32_t *rows, uint32_t n) {
     enum { AHEAD = 6 }; /* rows of one file are scattered over the batch: ask for their bytes in time */
     const uint32_t *idx = v->idx;
@@ -197,8 +236,8 @@ static void plain_strings(pq_column *c, const col_vec *v, const uint32_t *rows, 
         uint32_t r = idx ? idx[rows[i]] : rows[i], from = f->off[r], len = f->off[r + 1] - from;
         pq_bytes_room(&b, (size_t)len + 4);
         memcpy(b.p + b.n, &len, 4);
-        if (len) memcpy(b.p + b.n + 4, f->bytes + from, len);
-        pq_edges_add(&e, b.p, b.n, any);
+        copy_text(b.p + b.n + 4, f->bytes + from, len);
+        if (!any || len < 8 || pq_edges_may(&e, b.p + b.n + 4)) pq_edges_add(&e, b.p, b.n, any);
         any = true;
         b.n += len + 4;
     }
@@ -232,7 +271,7 @@ static fz_status append_values(pq_writer *w, pq_column *c, const col_vec *v, con
             k->codes = fz_realloc(k->codes, (size_t)k->codes_cap * sizeof *k->codes);
         }
         if (v->idx) codes_of_dictionary(c, k, v, rows, n, k->codes);
-        else codes_of_flat(c, v, rows, n, k->codes);
+        else codes_of_flat(c, k, v, rows, n, k->codes);
         put_codes(c, k->codes, n);
         return c->dict_values >= c->next_check || c->dict.vals.n > w->opt->dict_size ? check_dictionary(w, c, k, err) : FZ_OK;
     }
@@ -249,15 +288,14 @@ static fz_status append_values(pq_writer *w, pq_column *c, const col_vec *v, con
 /* ---- rows ---- */
 /* A new call: codes of an earlier vector are void. */
 static void begin_vector(pq_codec *k, const col_vec *v) {
-    if (!v->idx) return;
-    if (k->xlat_cap < v->dict->len) {
+    if (v->idx && k->xlat_cap < v->dict->len) {
         fz_free(k->xlat);
         k->xlat_cap = v->dict->len + v->dict->len / 2;
         k->xlat = fz_calloc(k->xlat_cap, sizeof *k->xlat);
-        k->gen = 0;
     }
     if (++k->gen == 0) {
-        memset(k->xlat, 0, (size_t)k->xlat_cap * sizeof *k->xlat);
+        if (k->xlat) memset(k->xlat, 0, (size_t)k->xlat_cap * sizeof *k->xlat);
+        memset(k->memo, 0, sizeof k->memo);
         k->gen = 1;
     }
 }

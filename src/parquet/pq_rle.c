@@ -6,10 +6,26 @@
 static inline uint32_t value_at(const void *v, unsigned size, size_t i) {
     return size == 1 ? ((const uint8_t *)v)[i] : size == 2 ? ((const uint16_t *)v)[i] : ((const uint32_t *)v)[i];
 }
-static inline void pack_groups(uint8_t *to, const void *v, unsigned size, size_t from, size_t end, size_t groups, unsigned width) {
+/* The upper half of each lane of 2 * half bits moves down beside the lower one, whose values have bits bits. */
+static inline uint64_t join(uint64_t x, uint64_t lower, unsigned half, unsigned bits) { return (x & lower) | (x & ~lower) >> (half - bits); }
+/* Eight values of one or two bytes side by side: neighbours are joined to pairs, pairs to fours, fours to eight. */
+static inline void pack_eight(uint8_t *to, const void *v, unsigned size, unsigned width) { /* 16 bytes of room */
+    uint64_t x[2] = {0, 0};
+    memcpy(x, v, 8 * size);
+    unsigned __int128 all;
+    if (size == 1) all = join(join(join(x[0], 0x00FF00FF00FF00FF, 8, width), 0x0000FFFF0000FFFF, 16, 2 * width), 0xFFFFFFFF, 32, 4 * width);
+    else {
+        for (int i = 0; i < 2; i++) x[i] = join(join(x[i], 0x0000FFFF0000FFFF, 16, width), 0xFFFFFFFF, 32, 2 * width);
+        all = x[0] | (unsigned __int128)x[1] << 4 * width;
+    }
+    memcpy(to, &all, 16);
+}
+static inline void pack_groups(uint8_t *to, const void *v, unsigned size, size_t from, size_t end, size_t groups, unsigned width) { /* 16 bytes of room more */
+    size_t whole = size == 4 ? 0 : (end - from) / 8 < groups ? (end - from) / 8 : groups;
+    for (size_t g = 0; g < whole; g++, from += 8, to += width) pack_eight(to, (const uint8_t *)v + from * size, size, width);
     uint64_t acc = 0;
     unsigned bits = 0;
-    for (size_t i = from; i < from + groups * 8; i++) {
+    for (size_t i = from; i < from + (groups - whole) * 8; i++) {
         if (i < end) acc |= (uint64_t)value_at(v, size, i) << bits;
         bits += width;
         if (bits >= 32) {
@@ -27,7 +43,7 @@ static inline void put_literals(fz_buf *out, const void *v, unsigned size, size_
         size_t groups = (to - from + 7) / 8;
         if (groups > 63) groups = 63;
         fz_buf_putc(out, (char)(groups << 1 | 1));
-        fz_buf_reserve(out, groups * width);
+        fz_buf_reserve(out, groups * width + 16);
         pack_groups(out->data + out->len, v, size, from, to, groups, width);
         out->len += groups * width;
         from += groups * 8;
@@ -37,9 +53,24 @@ void pq_rle_run(fz_buf *out, uint32_t value, size_t n, unsigned width) {
     tc_varint(out, (uint64_t)n << 1);
     for (unsigned b = 0; b < width; b += 8) fz_buf_putc(out, (char)(value >> b));
 }
+/* The next value, from i on, with which a run of eight may begin; at least n - 8 values before the end are looked at one by one. */
+static inline size_t skip_changing(const void *v, unsigned size, size_t i, size_t n) {
+    const uint8_t *p = v;
+    unsigned lanes = 8 / size;
+    while (i + lanes < n) {
+        uint64_t a, b;
+        memcpy(&a, p + i * size, 8);
+        memcpy(&b, p + (i + 1) * size, 8);
+        uint64_t differ = a ^ b; /* lane k: values i + k and i + k + 1 */
+        if (!differ || (unsigned)__builtin_ctzll(differ) / (8 * size) >= 7) return i;
+        i += (63u - (unsigned)__builtin_clzll(differ)) / (8 * size) + 1;
+    }
+    return i;
+}
 static inline __attribute__((always_inline)) void encode(fz_buf *out, const void *v, unsigned size, size_t n, unsigned width) {
     size_t lit = 0, i = 0;
     while (i < n) {
+        if (size < 4) i = skip_changing(v, size, i, n);
         uint32_t x = value_at(v, size, i);
         size_t j = i + 1;
         while (j < n && value_at(v, size, j) == x) j++;

@@ -188,8 +188,43 @@ static void what_is_no_digit_is_seen_wherever_it_is(void **state) {
     fz_free(back);
 }
 
+/* Levels and indices of every width, as runs and without, come back. */
+static void runs_and_packed_groups(void **state) {
+    (void)state;
+    enum { MOST = 700 };
+    uint32_t v[MOST], got[MOST];
+    uint16_t two[MOST];
+    uint8_t one[MOST];
+    uint64_t x = 88172645463325252u;
+    fz_buf out = {0};
+    for (uint32_t round = 0; round < 4000; round++) {
+        unsigned width = 1 + round % 24, size = width <= 8 ? 1 : width <= 16 ? 2 : 4, repeat = round / 24 % 4; /* one value of 1, 4, 16, 64 is another one */
+        uint32_t n = 1 + round % MOST, value = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            if ((x >> 40) % (1u << 2 * repeat) == 0) value = (uint32_t)(x >> 8) & ((1u << width) - 1);
+            v[i] = value;
+            two[i] = (uint16_t)value;
+            one[i] = (uint8_t)value;
+        }
+        out.len = 0;
+        pq_rle_encode(&out, size == 1 ? (const void *)one : size == 2 ? (const void *)two : v, size, n, width);
+        pq_rle_in in;
+        pq_rle_open(&in, out.data, out.len, width);
+        assert_true(pq_rle_read(&in, got, n));
+        assert_memory_equal(got, v, n * sizeof *v);
+        assert_true(out.len <= (n / 8 + 1) * width + n / 504 + n / 8 + 8);
+    }
+    uint8_t same[1000] = {0};
+    out.len = 0;
+    same[999] = 1;
+    pq_rle_encode(&out, same, 1, 1000, 1);
+    assert_int_equal(out.len, 3 + 2); /* a run of 999, a group of one */
+    fz_buf_free(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_column_gets_a_way_that_packs_it_well), cmocka_unit_test(identifiers_are_packed_as_digits), cmocka_unit_test(frames_of_digits_are_what_a_decoder_expects),
-                                       cmocka_unit_test(what_is_no_digit_is_seen_wherever_it_is)};
+                                       cmocka_unit_test(what_is_no_digit_is_seen_wherever_it_is), cmocka_unit_test(runs_and_packed_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

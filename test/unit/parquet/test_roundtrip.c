@@ -219,6 +219,34 @@ static void dictionary_vectors(void **state) {
     fz_buf_free(&out);
     fz_arena_free(a);
 }
+/* Flat vectors of short values that differ in a byte or in their length only, few and many of them, in several files from one batch. */
+static void short_values_are_told_apart(void **state) {
+    (void)state;
+    for (uint32_t distinct = 3; distinct < 400; distinct *= 2) {
+        fz_arena *a = fz_arena_new();
+        pq_field f[3] = {field("s", 1, col_string(false)), field("i", 2, col_simple(COL_INT, false)), field("l", 3, col_simple(COL_BIGINT, false))};
+        col_builder *b[3] = {col_builder_new(a, f[0].type), col_builder_new(a, f[1].type), col_builder_new(a, f[2].type)};
+        enum { ROWS = 6000 };
+        for (uint32_t i = 0; i < ROWS; i++) {
+            uint32_t k = i * 2654435761u % distinct;
+            char t[20] = {0};
+            memset(t, k % 3 ? 'a' : 0, k % 19);
+            if (k % 19) t[k / 19 % (k % 19)] = (char)(k / 19);
+            col_add_bytes(b[0], t, k % 19);
+            col_add_i64(b[1], (int64_t)(int32_t)((k % 2 ? k : k << 16) * (k % 5 ? 1u : ~0u)));
+            col_add_i64(b[2], k % 2 ? (int64_t)k : (int64_t)k << 40);
+        }
+        col_vec *v[3] = {col_builder_finish(b[0]), col_builder_finish(b[1]), col_builder_finish(b[2])};
+        pq_options o = options();
+        for (uint32_t step = 500; step <= ROWS; step *= 4) {
+            fz_buf out = {0};
+            write_all(a, f, 3, &o, v, ROWS, step, 0, &out);
+            read_back(a, f, 3, v, ROWS, &out);
+            fz_buf_free(&out);
+        }
+        fz_arena_free(a);
+    }
+}
 static void promotion_and_missing_columns(void **state) {
     (void)state;
     fz_arena *a = fz_arena_new();
@@ -361,7 +389,7 @@ static void failed_writes_come_through(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codecs), cmocka_unit_test(sizes_of_appends_and_groups), cmocka_unit_test(small_pages), cmocka_unit_test(dictionary_outgrows_its_limit),
-        cmocka_unit_test(row_group_target), cmocka_unit_test(dictionary_vectors), cmocka_unit_test(promotion_and_missing_columns),
+        cmocka_unit_test(row_group_target), cmocka_unit_test(dictionary_vectors), cmocka_unit_test(short_values_are_told_apart), cmocka_unit_test(promotion_and_missing_columns),
         cmocka_unit_test(refused_rows_leave_nothing), cmocka_unit_test(pages_end_under_pressure), cmocka_unit_test(failed_writes_come_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
