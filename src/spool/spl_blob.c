@@ -83,7 +83,7 @@ spl_blob *spl_blob_new(spl_pool *pool, size_t bytes) {
     b->copying = 0;
     b->open = false;
     b->first = b->end = 0;
-    b->bytes = 0;
+    b->bytes = b->ready = 0;
     b->cap = cap;
     b->pool = usual ? pool : NULL;
     b->next = NULL;

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST_PAUSE_MS = 50, LAST_PAUSE_MS = 2000, ROOM_PAUSE_MS = 250, LEAST_RESERVE = 1 << 20, MOST_RESERVE = 16 << 20 };
+enum { FIRST_PAUSE_MS = 50, LAST_PAUSE_MS = 2000, ROOM_PAUSE_MS = 250, MOST_COPY_MS = 1, LEAST_RESERVE = 1 << 20, MOST_RESERVE = 16 << 20 };
 
 typedef struct run { spl_blob *b; size_t at, bytes, pad; uint64_t end; bool last; } run; /* [at, +bytes) of b; last: nothing comes behind it in b */
 
@@ -190,15 +190,28 @@ static fz_status store(spool *s, run *r, bool fresh, fz_error *err) {
 }
 
 /* ---- the thread ---- */
+static struct timespec after_ms(int64_t ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    return until;
+}
 /* lock held, but given up while an append copies */
 static run next_run(spool *s, bool *fresh) {
     spl_blob *b = spl_unwritten(s);
-    while (b->copying) pthread_cond_wait(&s->work, &s->lock);
+    const struct timespec until = after_ms(MOST_COPY_MS);
+    while (b->copying && pthread_cond_timedwait(&s->work, &s->lock, &until) != ETIMEDOUT) {}
+    while (b->ready == atomic_load_explicit(&b->done, memory_order_relaxed)) pthread_cond_wait(&s->work, &s->lock);
     run r = {.b = b, .at = atomic_load_explicit(&b->done, memory_order_relaxed)};
     uint64_t size = s->n_segs && s->fd >= 0 ? last_seg(s)->size : SPL_HEAD;
     *fresh = size > SPL_HEAD && size + spl_frame_own_size((const spl_frame *)(const void *)(b->data + r.at)) > (uint64_t)s->segment_bytes;
     if (*fresh) size = SPL_HEAD;
-    while (r.at + r.bytes < b->bytes) {
+    while (r.at + r.bytes < b->ready) {
         const spl_frame *f = (const spl_frame *)(const void *)(b->data + r.at + r.bytes);
         size_t more = spl_frame_own_size(f);
         if (r.bytes && size + r.bytes + more > (uint64_t)s->segment_bytes) break;
@@ -218,6 +231,7 @@ static void publish(spool *s, const run *r) {
     s->seg_bytes += r->bytes + r->pad;
     s->queued -= r->bytes;
     r->b->bytes += r->pad;
+    if (r->pad) r->b->ready = r->b->bytes;
     atomic_store_explicit(&r->b->done, r->at + r->bytes + r->pad, memory_order_release);
     if (s->failing) fz_log(FZ_LOG_INFO, "spool.writing-again", FZ_KV("dir", "%s", s->dir), NULL);
     s->failing = 0;
@@ -235,17 +249,6 @@ static void tell_watchers(spool *s) {
     pthread_mutex_unlock(&s->watch_lock);
 }
 
-static struct timespec after_ms(int64_t ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    return until;
-}
 /* lock held; waits where the thread is told of the end only */
 static void pause_ms(spool *s, int64_t ms) {
     struct timespec until = after_ms(ms);

@@ -274,7 +274,10 @@ fz_status spool_append(spool *s, const spool_frame *f, uint32_t n, int64_t wait_
         at += h->size;
     }
     pthread_mutex_lock(&s->lock);
-    if (--b->copying == 0) pthread_cond_signal(&s->work);
+    if (--b->copying == 0) {
+        b->ready = b->bytes;
+        pthread_cond_signal(&s->work);
+    }
     pthread_mutex_unlock(&s->lock);
     return FZ_OK;
 }

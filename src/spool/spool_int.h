@@ -57,7 +57,7 @@ typedef struct spl_blob {
     uint32_t copying;       /* appends that have their place here, but not yet their bytes */
     bool open;              /* the next append may go here */
     uint64_t first, end;
-    size_t bytes, cap;      /* of frames in data; room for them, behind it SPL_PAGE for filling up */
+    size_t bytes, ready, cap; /* of frames in data; of those that are copied, with all before them; room for frames, behind it SPL_PAGE for filling up */
     _Atomic size_t done;    /* bytes that are durable */
     struct spl_pool *pool;
     struct spl_blob *next;  /* in the pool */
