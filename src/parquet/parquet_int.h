@@ -65,7 +65,7 @@ struct pq_codec {
     pq_way way;    /* that the parameters of zc are set to; calls with a level do not look at them */
     void *gz, *gd; /* libdeflate (de)compressor */
     int gz_level;
-    fz_buf body, comp;
+    fz_buf body, comp, head;
     pq_tried tried[PQ_TRIED];
     pq_xlat *xlat;
     uint32_t xlat_cap, gen;
@@ -161,19 +161,18 @@ static inline const uint8_t *pq_dict_value(const pq_dict *d, uint32_t width, uin
 
 /* ---- columns, pages, chunks ---- */
 typedef struct pq_page {
-    uint64_t off;                              /* in chunk.out */
-    uint32_t size;                             /* with its header, compressed */
+    uint8_t *bytes;                            /* header and body as they will stand in the file; each page for itself: chunks are the bulk of a writer's memory, and growing them means to copy them */
+    uint32_t size;
     uint64_t first_row;
     uint32_t nulls;
     uint32_t key, min_n, max_n;                /* bounds for the index: chunk.keys[key .. key + min_n + max_n) */
     bool null_page;
 } pq_page;
 typedef struct pq_chunk {
-    fz_buf out;                                /* finished data pages, header and body each */
     pq_page *pages;
     uint32_t n_pages, cap_pages;
     fz_buf keys;
-    uint64_t raw, rows, entries, nulls, nans;  /* raw: uncompressed bytes, headers included */
+    uint64_t size, raw, rows, entries, nulls, nans; /* size: of all pages; raw: uncompressed bytes, headers included */
     uint32_t n_dict, n_plain;                  /* data pages by encoding */
     bool no_index;                             /* a page has values but no bounds */
     pq_bounds bounds;

@@ -15,6 +15,7 @@ void pq_codec_free(pq_codec *c) {
     if (c->gd) libdeflate_free_decompressor(c->gd);
     fz_buf_free(&c->body);
     fz_buf_free(&c->comp);
+    fz_buf_free(&c->head);
     fz_free(c->xlat);
     fz_free(c->codes);
     fz_free(c->rows);
@@ -27,7 +28,7 @@ void pq_codec_free(pq_codec *c) {
     fz_free(c);
 }
 size_t pq_codec_bytes(const pq_codec *c) {
-    size_t n = sizeof *c + c->body.cap + c->comp.cap + (size_t)c->xlat_cap * sizeof *c->xlat + ((size_t)c->codes_cap + c->rows_cap) * 4;
+    size_t n = sizeof *c + c->body.cap + c->comp.cap + c->head.cap + (size_t)c->xlat_cap * sizeof *c->xlat + ((size_t)c->codes_cap + c->rows_cap) * 4;
     if (c->zc) n += ZSTD_sizeof_CCtx(c->zc);
     if (c->zd) n += ZSTD_sizeof_DCtx(c->zd);
     for (uint32_t i = 0; i < c->n_shred; i++) n += (size_t)c->shred[i].cap * 6;

@@ -407,7 +407,7 @@ void pq_column_reset(pq_column *c) {
 size_t pq_column_bytes(const pq_column *c) {
     size_t n = (size_t)c->vals.cap + c->def.cap + c->rep.cap + c->dict.vals.cap + (size_t)c->dict.ent_cap * sizeof(pq_entry);
     if (c->dict.slot) n += ((size_t)c->dict.mask + 1) * sizeof *c->dict.slot;
-    if (c->chunk) n += sizeof *c->chunk + c->chunk->out.cap + c->chunk->keys.cap + (size_t)c->chunk->cap_pages * sizeof(pq_page) + c->chunk->bounds.min.cap + c->chunk->bounds.max.cap;
+    if (c->chunk) n += sizeof *c->chunk + c->chunk->size + c->chunk->n_pages * 16u + c->chunk->keys.cap + (size_t)c->chunk->cap_pages * sizeof(pq_page) + c->chunk->bounds.min.cap + c->chunk->bounds.max.cap;
     if (c->totals) n += sizeof *c->totals + c->totals->bounds.min.cap + c->totals->bounds.max.cap;
     return n;
 }

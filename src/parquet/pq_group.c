@@ -53,7 +53,8 @@ static void offset_index(const pq_chunk *h, uint64_t base, fz_buf *b) {
     tc_list(&o, 1, TC_STRUCT, h->n_pages);
     for (uint32_t i = 0; i < h->n_pages; i++) {
         tc_begin(&o, 0);
-        tc_put_i64(&o, 1, (int64_t)(base + h->pages[i].off));
+        tc_put_i64(&o, 1, (int64_t)base);
+        base += h->pages[i].size;
         tc_put_i32(&o, 2, (int32_t)h->pages[i].size);
         tc_put_i64(&o, 3, (int64_t)h->pages[i].first_row);
         tc_end(&o);
@@ -157,7 +158,11 @@ static fz_status write_column(pq_writer *w, pq_column *c, const pq_path *path, p
     if (c->chunk->n_dict) FZ_TRY(write_dictionary(w, c, k, write, cx, at, err));
     at->data = w->out;
     at->raw += c->chunk->raw;
-    FZ_TRY(pq_emit(w, write, cx, c->chunk->out.data, c->chunk->out.len, err));
+    for (uint32_t i = 0; i < c->chunk->n_pages; i++) {
+        FZ_TRY(pq_emit(w, write, cx, c->chunk->pages[i].bytes, c->chunk->pages[i].size, err));
+        fz_free(c->chunk->pages[i].bytes);
+        c->chunk->pages[i].bytes = NULL;
+    }
     at->size = w->out - at->start;
     rec->ci = f->ci.len;
     if (!c->chunk->no_index) column_index(c, &f->ci);

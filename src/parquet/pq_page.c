@@ -11,7 +11,7 @@ enum { MAX_INDEX_BOUND = 4096 }; /* a bound that cannot be cut (a run of 0xFF) m
 
 void pq_chunk_free(pq_chunk *c) {
     if (!c) return;
-    fz_buf_free(&c->out);
+    for (uint32_t i = 0; i < c->n_pages; i++) fz_free(c->pages[i].bytes);
     fz_buf_free(&c->keys);
     fz_free(c->pages);
     pq_bounds_free(&c->bounds);
@@ -149,16 +149,14 @@ fz_status pq_page_flush(pq_writer *w, pq_column *c, pq_codec *k, fz_error *err) 
     fz_sv raw = page_body(c, k, dict), body;
     if (raw.n > INT32_MAX) return fz_fail(err, FZ_DATA, "parquet.page-too-large", "a page of column '%s' has %zu bytes", c->leaf.field->name, raw.n);
     FZ_TRY(pq_compress_page(k, w->opt, pq_column_key(c) + dict, raw.p, raw.n, dict || c->leaf.phys != PQ_BYTE_ARRAY ? SIZE_MAX : raw.n - pq_vals_n(c), &body, err));
-    pg->off = h->out.len;
-    if (h->out.cap - h->out.len < body.n + 64) { /* grow by a quarter: chunks are the bulk of a writer's memory */
-        size_t cap = h->out.len + body.n + 64 + h->out.len / 4;
-        h->out.data = fz_realloc(h->out.data, cap);
-        h->out.cap = cap;
-    }
-    pq_page_header(&h->out, PQ_PAGE_DATA, (uint32_t)raw.n, body, c->page_entries, dict ? PQ_ENC_RLE_DICTIONARY : PQ_ENC_PLAIN);
-    h->raw += h->out.len - pg->off + raw.n;
-    fz_buf_append(&h->out, body.p, body.n);
-    pg->size = (uint32_t)(h->out.len - pg->off);
+    k->head.len = 0;
+    pq_page_header(&k->head, PQ_PAGE_DATA, (uint32_t)raw.n, body, c->page_entries, dict ? PQ_ENC_RLE_DICTIONARY : PQ_ENC_PLAIN);
+    pg->size = (uint32_t)(k->head.len + body.n);
+    pg->bytes = fz_malloc(pg->size);
+    memcpy(pg->bytes, k->head.data, k->head.len);
+    memcpy(pg->bytes + k->head.len, body.p, body.n);
+    h->raw += k->head.len + raw.n;
+    h->size += pg->size;
     if (dict) h->n_dict++;
     else h->n_plain++;
     w->pages_raw += raw.n;

@@ -136,7 +136,7 @@ uint64_t pq_writer_rows(const pq_writer *w) { return w->rows; }
 uint64_t pq_writer_file_bytes(const pq_writer *w) {
     uint64_t done = 0, raw = 0;
     for (uint32_t i = 0; i < w->n_cols; i++) {
-        if (w->cols[i].chunk) done += w->cols[i].chunk->out.len;
+        if (w->cols[i].chunk) done += w->cols[i].chunk->size;
         raw += pq_column_raw(&w->cols[i]);
     }
     if (w->pages_raw) raw = (uint64_t)((double)raw * ((double)w->pages_size / (double)w->pages_raw));
