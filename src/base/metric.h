@@ -102,6 +102,7 @@
     X(DELIVERY_RECORDS, "frazil_delivery_records", GAUGE, "records", "delivery,state", NULL, "Records, once for each INSERT that reads them, by what became of them: in = delivered + filtered + rejected + unparseable + diverted + by_other + buffered. Only buffered falls.") \
     X(DELIVERY_UP, "frazil_delivery_up", GAUGE, "boolean", "delivery", NULL, "1: running; 0: waiting after a failure, or stopped.") \
     X(DELIVERY_AGE, "frazil_delivery_oldest_age_seconds", GAUGE, "seconds", "delivery", NULL, "Age of the oldest record that is not delivered, read or not; it rises while anything is stuck. 0: all is delivered.") \
+    X(DELIVERY_LAG, "frazil_delivery_lag_positions", GAUGE, "positions", "delivery", NULL, "Positions between what the delivery has committed or given up and the end of its sources, read or not: records; of files that are followed, bytes. Of records without a row it falls with the next commit that has one, after ten checkpoints at the latest.") \
     X(DELIVERY_BYTES, "frazil_delivery_bytes_total", COUNTER, "bytes", "delivery", NULL, "Bytes delivered: of data files; of records before compression.") \
     X(DELIVERY_COMMITS, "frazil_delivery_commits_total", COUNTER, "commits", "delivery", NULL, "Lots and commits that the other side has.") \
     X(DELIVERY_ATTEMPTS, "frazil_delivery_attempts_total", COUNTER, "attempts", "delivery", NULL, "Times that one was tried.") \

@@ -235,10 +235,7 @@ static bool back_off(try_state *t) {
     uint32_t r;
     fz_random(&r, sizeof r);
     ms = ms / 2 + (int64_t)(r % (uint32_t)(ms / 2 + 1)); /* jitter */
-    for (int64_t done = 0; done < ms && !job_stop_over(); done += 100) {
-        job_gauges(t->j);
-        fz_sleep_ms(ms - done < 100 ? ms - done : 100);
-    }
+    for (int64_t done = 0; done < ms && !job_stop_over(); done += 100) fz_sleep_ms(ms - done < 100 ? ms - done : 100);
     t->wait_ms = t->wait_ms * 2 > t->max_wait_ms ? t->max_wait_ms : t->wait_ms * 2;
     return true;
 }

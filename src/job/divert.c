@@ -508,6 +508,7 @@ static void settle_put(job *j, job_sink *s) {
             st->base = g->v[i].range.to;
             st->base_diverted = true;
         }
+        job_note_stands(j, s);
         each_split(j, s, answered, NULL);
         count_given(s, g);
         fz_log(g->rows ? FZ_LOG_WARN : FZ_LOG_INFO, "sink.diverted", FZ_KV("table", "%s", s->text), FZ_KV("rows", "%" PRIu64, g->rows), FZ_KV("records", "%" PRIu64, g->records), FZ_KV("splits", "%u", g->n),

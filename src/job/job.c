@@ -426,6 +426,7 @@ static void note_committed(job *j, const job_prepared *p, bool by_other) {
         st->remembered = st->base = p->ranges[r].to;
         st->base_diverted = false;
     }
+    job_note_stands(j, s);
     s->rewinds = s->waits = s->given_waits = 0;
     s->committed = true;
     count_committed(s, p, by_other);
@@ -662,7 +663,6 @@ static void loop(job *j, bool found) { /* found: its run file is there */
     int64_t due = any_claim(j) ? 0 : fz_mono_ns() + interval, discovery = fz_mono_ns() + DISCOVERY_NS, run_file = fz_mono_ns() + RUN_FILE_NS;
     for (;;) {
         tend_sinks(j);
-        job_gauges(j);
         if (job_drain_requested() && !j->draining) job_drain_begin(j);
         if (atomic_load(&j->failed) && !recover_lost_offsets(j)) break;
         if (job_stop_requested()) break;

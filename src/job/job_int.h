@@ -85,11 +85,14 @@ struct job_source {
     job_path **paths;        /* grouped by sink */
     uint32_t n_sinks;
     job_sink **sinks;
-    atomic_uint_fast64_t records_in, bytes_in, lag; /* lag: as the control thread saw it last */
-    uint32_t positioned;     /* splits that have a position; those after them were just found */
+    atomic_uint_fast64_t records_in, bytes_in;
+    atomic_uint positioned;  /* splits that have a position; those after them were just found */
     atomic_uint readers_done;
     fz_log_limit retry_limit;
 };
+
+/* Where a sink stands in one split, for the thread that writes metrics. */
+typedef struct job_stand { job_source *source; uint32_t split; int64_t at; } job_stand;
 
 /* Legal moves: RUNNING -> WAITING (a failure that may pass; files dropped) -> RUNNING (positions loaded again); WAITING -> DIVERTING (what it could not take is given up) -> WAITING; any -> FAILED. */
 typedef struct job_courier job_courier; /* courier.c */
@@ -143,6 +146,9 @@ struct job_sink {
     fz_error error;
     uint64_t rows_committed;
     job_tally tally;
+    pthread_mutex_t stand_lock;
+    uint32_t n_stands;       /* under stand_lock, with: */
+    job_stand *stands;
     job_counts oneshot;      /* of queries, not in a lot yet */
     job_counts open;         /* of a lot whose outcome is not known */
 };
@@ -205,7 +211,6 @@ struct job {
     fz_error error;
     bool unknown_outcome;
     bool draining;
-    int64_t gauged_ns;       /* when the sources were last asked how far they are behind */
     fio *letters_io;         /* NULL: dead letters are local files */
 };
 static inline bool job_sink_reads(const job_sink *s) { return s->status == SINK_RUNNING || s->status == SINK_DIVERTING; }
@@ -322,7 +327,10 @@ void job_run_file_remove(const job *j);
 fz_status job_run_oneshot(job *j, job_path *p, fz_error *err) FZ_MUST_USE;
 
 /* status.c */
-void job_gauges(job *j);     /* control thread, as often as it likes: once a second the lag of the sources is taken */
+/* What the sink has committed or given up has moved: the control thread says so to who writes the metrics. */
+void job_note_stands(const job *j, job_sink *s);
+uint64_t job_lag(const job_source *src);    /* positions between where reading stands and the end; any thread */
+uint64_t job_sink_lag(job_sink *s);         /* the same from where the sink stands, over its sources; any thread */
 typedef struct job_status job_status;
 job_status *job_status_new(job *j);
 void job_status_free(job_status *st);

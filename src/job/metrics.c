@@ -111,7 +111,7 @@ static void delivery_values(const job *j, job_sink *s, uint64_t sum[N_STATES], i
         sum[i] += state[i];
         fn(cx, &(job_metric_point){.metric = FZ_M_DELIVERY_RECORDS, .key = s->text, .label = STATES[i], .value = state[i]});
     }
-    const value v[] = {{FZ_M_DELIVERY_UP, !t.stuck_ms, 0}, {FZ_M_DELIVERY_AGE, age, 0}, {FZ_M_DELIVERY_BYTES, t.bytes, 0}, {FZ_M_DELIVERY_COMMITS, t.commits, 0},
+    const value v[] = {{FZ_M_DELIVERY_UP, !t.stuck_ms, 0}, {FZ_M_DELIVERY_AGE, age, 0}, {FZ_M_DELIVERY_LAG, job_sink_lag(s), 0}, {FZ_M_DELIVERY_BYTES, t.bytes, 0}, {FZ_M_DELIVERY_COMMITS, t.commits, 0},
                        {FZ_M_DELIVERY_ATTEMPTS, t.attempts, 0}, {FZ_M_DELIVERY_LAST, (uint64_t)t.last_commit_ms, 0}};
     give(fn, cx, s->text, v, sizeof v / sizeof *v);
     firehose_values(s, &t, age, fn, cx);
@@ -129,7 +129,7 @@ void job_metrics_each(const job *j, job_metric_fn fn, void *cx) {
     for (uint32_t k = 0; k < j->n_sources; k++) {
         const job_source *s = j->sources[k];
         source_cx x = {s->scan_plan->table->path, fn, cx};
-        const value v[] = {{FZ_M_INCOMING_RECORDS, atomic_load(&s->records_in), 0}, {FZ_M_INCOMING_BYTES, atomic_load(&s->bytes_in), 0}, {FZ_M_SOURCE_LAG, atomic_load(&s->lag), 0}};
+        const value v[] = {{FZ_M_INCOMING_RECORDS, atomic_load(&s->records_in), 0}, {FZ_M_INCOMING_BYTES, atomic_load(&s->bytes_in), 0}, {FZ_M_SOURCE_LAG, job_lag(s), 0}};
         give(fn, cx, x.key, v, sizeof v / sizeof *v);
         src_metrics(s->source, source_value, &x);
     }

@@ -425,6 +425,7 @@ fz_status job_sink_position(job *j, job_sink *s, fz_error *err) {
         for (uint32_t i = 0; rc == FZ_OK && i < s->n_splits[k]; i++) rc = position_split(j, j->sources[k], i, s, &t, err);
     }
     if (rc == FZ_OK && s->delivery) rc = job_delivery_limits(j, s, t.ignore ? "" : t.intent, err);
+    if (rc == FZ_OK) job_note_stands(j, s);
     fz_arena_free(a);
     return rc;
 }
@@ -464,6 +465,7 @@ static fz_status position_new(job *j, job_source *src, job_sink *s, fz_error *er
     grow_states(j, src, s);
     fz_status rc = s->status == SINK_RUNNING ? read_table(j, s, a, &t, err) : FZ_OK; /* others get positions when they begin again */
     for (uint32_t i = src->positioned; rc == FZ_OK && s->status == SINK_RUNNING && i < s->n_splits[src->index]; i++) rc = position_split(j, src, i, s, &t, err);
+    if (rc == FZ_OK) job_note_stands(j, s);
     fz_arena_free(a);
     return rc;
 }
@@ -496,6 +498,7 @@ static job_sink *sink_for(job *j, const job_insert *in) {
     s->insert = in;
     s->arena = j->arena;
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->stand_lock, NULL);
     job_tally_init(&s->tally);
     j->sinks[j->n_sinks++] = s;
     return s;
@@ -657,6 +660,8 @@ void job_close(job *j) {
         sink_table_free(s->files);
         cat_table_free(s->table);
         pthread_mutex_destroy(&s->lock);
+        pthread_mutex_destroy(&s->stand_lock);
+        fz_free(s->stands);
         job_tally_free(&s->tally);
     }
 }

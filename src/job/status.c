@@ -1,6 +1,6 @@
 /* A thread that writes the metrics once a second, and the live line of a job on a terminal. See job_int.h.
  *
- * The control thread may wait long for a catalog: ages go on rising meanwhile, and a scrape tells them. The lag of sources alone is the control thread's (job_gauges).
+ * The control thread may wait long for a catalog: ages and lags go on rising meanwhile, and a scrape tells them.
  */
 #include "job/job_int.h"
 #include <errno.h>
@@ -42,6 +42,9 @@ static void write_file(job_status *st, const fz_buf *b) {
 
 /* All metrics, those at zero too; the file by rename: a reader never sees half of it. */
 static void write_metrics(job_status *st) {
+    uint64_t lag = 0;
+    for (uint32_t i = 0; i < st->j->n_sources; i++) lag += job_lag(st->j->sources[i]);
+    fz_metric_set(FZ_M_LAG, lag);
     fz_metric_set(FZ_M_MEMORY, fz_rss());
     job_publisher_take(st->j->publisher, st->j);
     if (!st->metrics_path && !st->j->metrics) return;
@@ -106,7 +109,6 @@ job_status *job_status_new(job *j) {
     pthread_mutex_init(&st->lock, NULL);
     pthread_cond_init(&st->wake, &mono);
     pthread_condattr_destroy(&mono);
-    job_gauges(j);
     write_metrics(st);
     st->last_ns = fz_mono_ns();
     st->last_records = fz_metric_get(FZ_M_RECORDS_IN);
@@ -116,17 +118,33 @@ job_status *job_status_new(job *j) {
     return st;
 }
 
-void job_gauges(job *j) {
-    int64_t now = fz_mono_ns();
-    if (j->gauged_ns && now - j->gauged_ns < TICK_MS * 1000000ll) return;
-    uint64_t lag = 0;
-    for (uint32_t i = 0; i < j->n_sources; i++) {
-        uint64_t n = src_lag(j->sources[i]->source);
-        atomic_store(&j->sources[i]->lag, n);
-        lag += n;
-    }
-    fz_metric_set(FZ_M_LAG, lag);
-    j->gauged_ns = now;
+void job_note_stands(const job *j, job_sink *s) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < j->n_sources; k++) n += s->splits[k] && j->sources[k]->replayable ? s->n_splits[k] : 0;
+    job_stand *v = fz_calloc(n + 1, sizeof *v), *old;
+    n = 0;
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) v[n++] = (job_stand){j->sources[k], i, s->splits[k][i].base};
+    pthread_mutex_lock(&s->stand_lock);
+    old = s->stands;
+    s->stands = v;
+    s->n_stands = n;
+    pthread_mutex_unlock(&s->stand_lock);
+    fz_free(old);
+}
+
+uint64_t job_lag(const job_source *src) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < atomic_load(&src->positioned); i++) n += src_behind(src->source, i, -1);
+    return n;
+}
+uint64_t job_sink_lag(job_sink *s) {
+    uint64_t n = 0;
+    pthread_mutex_lock(&s->stand_lock);
+    for (uint32_t i = 0; i < s->n_stands; i++)
+        if (s->stands[i].at >= 0) n += src_behind(s->stands[i].source->source, s->stands[i].split, s->stands[i].at);
+    pthread_mutex_unlock(&s->stand_lock);
+    return n;
 }
 
 void job_status_free(job_status *st) {
@@ -136,8 +154,6 @@ void job_status_free(job_status *st) {
     pthread_cond_signal(&st->wake);
     pthread_mutex_unlock(&st->lock);
     if (st->started) pthread_join(st->thread, NULL);
-    st->j->gauged_ns = 0;
-    job_gauges(st->j);
     write_metrics(st); /* the last state stays for who looks later */
     if (st->live) {
         erase_line();

@@ -82,6 +82,7 @@ static fz_status open_parts(kafka_source *k, const fz_pair *options, size_t n, f
 static fz_status kafka_open(const fz_pair *options, size_t n, const src_context *cx, src_source **out, fz_error *err) {
     kafka_source *k = FZ_NEW(kafka_source);
     src_base_init(&k->base, &src_kafka_ops, cx);
+    k->splits = fz_calloc(SRC_MAX_SPLITS, sizeof *k->splits); /* address space, as base.splits */
     k->control_client.table = k->data_client.table = k->probe_client.table = k->base.cx.table;
     copy_options(k, options, n);
     fz_status rc = open_parts(k, options, n, err);
@@ -114,19 +115,16 @@ static fz_status kafka_discover(src_source *s, uint32_t *added, fz_error *err) {
 
 /* --- lag and report --- */
 
-static uint64_t kafka_lag(src_source *s) {
+/* The end as of the last answer to a fetch, or as it was asked for last: asks nobody. */
+static uint64_t kafka_behind(src_source *s, uint32_t split, int64_t at) {
     kafka_source *k = kafka_of(s);
-    uint64_t lag = 0;
-    for (uint32_t i = 0; i < s->n_splits; i++) {
-        int64_t at = atomic_load(&k->splits[i]->position), low, high;
-        if (at < 0) continue;
-        /* The end as of the last answer to a fetch; asks nobody. */
-        if (k->data && rd_kafka_get_watermark_offsets(k->data, s->splits[i]->topic, s->splits[i]->partition, &low, &high) == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0)
-            s->splits[i]->high = high;
-        int64_t end = s->splits[i]->high < s->splits[i]->stop ? s->splits[i]->high : s->splits[i]->stop;
-        if (end > at) lag += (uint64_t)(end - at);
-    }
-    return lag;
+    const src_split *x = s->splits[split];
+    rd_kafka_t *data = __atomic_load_n(&k->data, __ATOMIC_ACQUIRE);
+    int64_t end = atomic_load(&k->splits[split]->end), stop = src_stop(x), low, high;
+    if (at < 0 && (at = atomic_load(&k->splits[split]->position)) < 0) return 0;
+    if (data && rd_kafka_get_watermark_offsets(data, x->topic, x->partition, &low, &high) == RD_KAFKA_RESP_ERR_NO_ERROR && high > end) end = high;
+    if (end > stop) end = stop;
+    return end > at ? (uint64_t)(end - at) : 0;
 }
 
 static fz_status report_error(kafka_source *k, rd_kafka_resp_err_t e, fz_error *err) {
@@ -186,5 +184,5 @@ const src_ops src_kafka_ops = {
     .report = kafka_report,
     .report_check = kafka_report_check,
     .aws_login = kafka_aws_login,
-    .lag = kafka_lag,
+    .behind = kafka_behind,
 };

@@ -135,6 +135,7 @@ typedef struct kafka_split {
     rd_kafka_topic_t *topic;       /* of the data client; made when the split is first started */
     rd_kafka_queue_t *queue;       /* NULL while the split is not started */
     _Atomic int64_t position;      /* next offset to hand out; -1: not assigned */
+    _Atomic int64_t end;           /* of the log, when it was asked for last; for who may be any thread */
     bool at_end, done;             /* reader's worker only, while assigned: nothing more now; stop reached */
     rd_kafka_resp_err_t failed;    /* met behind records that were handed out first; told at the next poll */
     uint64_t taken;                /* bytes since it was started, for taking turns */
@@ -181,8 +182,7 @@ struct kafka_source {
     kafka_client control_client, data_client, probe_client;
     rd_kafka_t *control, *data, *probe; /* data and probe: NULL until needed */
     rd_kafka_queue_t *commits;     /* answers to offset commits */
-    kafka_split **splits;          /* parallel to base.splits */
-    uint32_t cap_splits;
+    kafka_split **splits;          /* parallel to base.splits; SRC_MAX_SPLITS places */
     kafka_reader *readers;
     kafka_pool pool;
     char *user, *password;         /* see wake_fetcher; wiped when closed */

@@ -146,7 +146,10 @@ static fz_status open_data(kafka_source *k, fz_error *err) {
     if (k->data) return FZ_OK;
     kafka_limits limits = {k->base.cx.memory, k->base.n_splits};
     k->queue_low = kafka_queue_low(&limits);
-    return kafka_client_new(k->options, k->n_options, KAFKA_CLIENT_DATA, &limits, &k->data_client, &k->data, err);
+    rd_kafka_t *data = NULL;
+    fz_status rc = kafka_client_new(k->options, k->n_options, KAFKA_CLIENT_DATA, &limits, &k->data_client, &data, err);
+    __atomic_store_n(&k->data, data, __ATOMIC_RELEASE); /* other threads ask it how far the logs go */
+    return rc;
 }
 
 fz_status kafka_assign(src_source *base, uint32_t split, int64_t from, fz_error *err) {

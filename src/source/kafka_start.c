@@ -239,6 +239,7 @@ static fz_status resolve(kafka_source *k, uint32_t from, bool later, numbers *x,
         src_split *s = k->base.splits[from + i];
         s->low = x->low[i];
         s->high = x->high[i];
+        atomic_store(&k->splits[from + i]->end, s->high);
         s->found_later = later;
         s->start = later ? s->low : place_of(k, &c->start, s, i, x);
         s->start_is_earliest = s->start >= 0 && s->start <= s->low;

@@ -71,6 +71,7 @@ fz_status kafka_bounds(src_source *s, uint32_t split, fz_error *err) {
     if (e) return kafka_request_error(&k->control_client, e, "the bounds of a partition cannot be read", err);
     p->low = low;
     p->high = high;
+    atomic_store(&k->splits[split]->end, high);
     return FZ_OK;
 }
 
@@ -161,7 +162,6 @@ static bool append(kafka_source *k, const found *f) {
     s->index = index;
     s->base = base;
     atomic_init(&s->position, -1);
-    FZ_GROW(k->splits, s->index, k->cap_splits);
     k->splits[s->index] = s;
     return true;
 }

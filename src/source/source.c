@@ -249,7 +249,7 @@ fz_status src_drain(src_source *s, fz_error *err) {
         int64_t low, high;
         if (s->splits[i]->stop != INT64_MAX) continue;
         FZ_TRY(src_bounds(s, i, &low, &high, err));
-        s->splits[i]->stop = high;
+        src_set_stop(s->splits[i], high);
     }
     return FZ_OK;
 }
@@ -260,7 +260,12 @@ void src_metrics(src_source *s, src_metric_fn fn, void *cx) {
 }
 int64_t src_arrival(src_source *s, uint32_t split, int64_t at) { return s->ops->arrival ? s->ops->arrival(s, split, at) : 0; }
 const src_doors *src_listens(const src_source *s) { return s->ops->listens && s->cx.look ? s->ops->listens(s) : NULL; }
-uint64_t src_lag(src_source *s) { return s->ops->lag ? s->ops->lag(s) : 0; }
+uint64_t src_behind(src_source *s, uint32_t split, int64_t at) { return s->ops->behind ? s->ops->behind(s, split, at) : 0; }
+uint64_t src_lag(src_source *s) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < src_n_splits(s); i++) n += src_behind(s, i, -1);
+    return n;
+}
 bool src_gone(const src_source *s, const char *topic) { return s->ops->gone && s->ops->gone(s, topic); }
 
 /* Lengths go in first, so that ("ab", "c") and ("a", "bc") differ, and a null differs from an empty value. */

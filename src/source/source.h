@@ -82,7 +82,10 @@ fz_status src_report(src_source *s, const uint32_t *splits, const int64_t *offse
 fz_status src_report_check(src_source *s, const char **group, fz_error *err) FZ_MUST_USE;
 /* Takes in nothing more (listeners close, what has been made up ends), and gives every split that has no stop its present end as one; no worker polls. Splits are to be assigned anew. RETRY. */
 fz_status src_drain(src_source *s, fz_error *err) FZ_MUST_USE;
-uint64_t src_lag(src_source *s); /* positions that reading is behind: records; of files that are followed, bytes */
+/* Positions of the split from `at` on (-1: from where reading stands; 0 when it is not read) to its end, or its stop: records; of files that are followed, bytes. The end as it is known without asking anybody.
+ * Any thread, while the source is open; only of splits that src_discover (or the opening) has told of. */
+uint64_t src_behind(src_source *s, uint32_t split, int64_t at);
+uint64_t src_lag(src_source *s); /* of all splits, from where reading stands; not while src_discover is at work */
 /* Calls fn for each metric of the connector, its listeners and its spool, always the same ones; label: value of the metric's second label, or NULL. Any thread, while the source is open. */
 typedef void (*src_metric_fn)(void *cx, fz_metric m, const char *label, uint64_t value);
 void src_metrics(src_source *s, src_metric_fn fn, void *cx);

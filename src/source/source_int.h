@@ -46,7 +46,7 @@ struct src_ops {
     fz_status (*aws_login)(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err); /* NULL: never */
     void (*drain)(src_source *s);                                                                  /* takes in no more, sets stops where it knows them; NULL: their bounds are the stops */
     const src_doors *(*listens)(const src_source *s);                                              /* NULL: it does not */
-    uint64_t (*lag)(src_source *s);                                                                /* NULL: 0 */
+    uint64_t (*behind)(src_source *s, uint32_t split, int64_t at);                                 /* NULL: 0 */
     void (*metrics)(src_source *s, src_metric_fn fn, void *cx);                                    /* NULL: none of its own */
     int64_t (*arrival)(src_source *s, uint32_t split, int64_t at);                                 /* NULL: 0 */
     bool (*gone)(const src_source *s, const char *topic);                                          /* NULL: never */
@@ -63,6 +63,9 @@ src_split *src_add_split(src_source *s, const char *name, const char *topic, int
  * names ("option.refused") are USER errors with the pair's position; names without meaning are logged once each.
  * Options that begin with a format's name ("json.x", "key.json.x", "value.json.x") are left to the decoder. */
 fz_status src_check_options(const fz_option *table, const char *connector, const fz_pair *options, size_t n, fz_error *err) FZ_MUST_USE;
+/* A stop may be set while another thread asks how far it is. */
+static inline int64_t src_stop(const src_split *x) { return __atomic_load_n(&x->stop, __ATOMIC_RELAXED); }
+static inline void src_set_stop(src_split *x, int64_t stop) { __atomic_store_n(&x->stop, stop, __ATOMIC_RELAXED); }
 /* Readers take the splits whose index is r modulo their number. */
 static inline uint32_t src_reader_of(const src_source *s, uint32_t split) { return split % (s->cx.readers ? s->cx.readers : 1); }
 

@@ -136,11 +136,11 @@ fz_status src_spooled_assign(src_source *s, uint32_t split, int64_t from, fz_err
 fz_status src_spooled_unassign_all(src_source *s, fz_error *err);
 fz_status src_spooled_poll(src_source *s, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err);
 fz_status src_spooled_report(src_source *s, const uint32_t *splits, const int64_t *offsets, uint32_t n, fz_error *err);
-uint64_t src_spooled_lag(src_source *s);
+uint64_t src_spooled_behind(src_source *s, uint32_t split, int64_t at);
 const src_doors *src_spooled_listens(const src_source *s);
 int64_t src_spooled_arrival(src_source *s, uint32_t split, int64_t at);
 void src_spooled_drain(src_source *s); /* closes the listeners once what was taken in is durable and acknowledged */
 #define SRC_SPOOLED_OPS \
     .replayable = true, .close = src_spooled_close, .bounds = src_spooled_bounds, .probe_before = src_spooled_probe_before, .assign = src_spooled_assign, \
-    .unassign_all = src_spooled_unassign_all, .poll = src_spooled_poll, .report = src_spooled_report, .lag = src_spooled_lag, .arrival = src_spooled_arrival, .listens = src_spooled_listens, .drain = src_spooled_drain
+    .unassign_all = src_spooled_unassign_all, .poll = src_spooled_poll, .report = src_spooled_report, .behind = src_spooled_behind, .arrival = src_spooled_arrival, .listens = src_spooled_listens, .drain = src_spooled_drain
 #endif

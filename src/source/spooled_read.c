@@ -189,7 +189,8 @@ int64_t src_spooled_arrival(src_source *base, uint32_t split, int64_t at) {
     if (at < 0) at = atomic_load(&s->at);
     return s->spool ? spool_arrival_ms(s->spool, (uint64_t)at) : 0;
 }
-uint64_t src_spooled_lag(src_source *base) {
+uint64_t src_spooled_behind(src_source *base, uint32_t split, int64_t at) {
     src_spooled *s = (src_spooled *)base;
-    return s->spool ? spool_records_from(s->spool, (uint64_t)atomic_load(&s->at)) : 0;
+    (void)split; /* there is one */
+    return s->spool ? spool_records_from(s->spool, (uint64_t)(at >= 0 ? at : atomic_load(&s->at))) : 0;
 }

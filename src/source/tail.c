@@ -644,21 +644,21 @@ static fz_status tail_report(src_source *base, const uint32_t *splits, const int
     return FZ_OK;
 }
 
-/* Bytes that are not read yet; of a packed file, which has to be unpacked to know: those of the file, until it was read to its end. */
-static uint64_t tail_lag(src_source *base) {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < base->n_splits; i++) {
-        tail_log *l = ((tail_source *)base)->logs[i];
-        struct stat st;
-        pthread_mutex_lock(&l->lock);
-        if (l->fd >= 0 && l->packed) sum += l->packed->size < 0 ? (uint64_t)l->packed->id.size : 0;
-        else if (l->fd >= 0 && !l->truncated && fstat(l->fd, &st) == 0) {
-            int64_t end = st.st_size < base->splits[i]->stop ? st.st_size : base->splits[i]->stop;
-            if (end > l->pos) sum += (uint64_t)(end - l->pos);
-        }
-        pthread_mutex_unlock(&l->lock);
-    }
-    return sum;
+/* Bytes; of a packed file, which has to be unpacked to know: those of the file, until it was read to its end. */
+static uint64_t tail_behind(src_source *base, uint32_t split, int64_t at) {
+    tail_log *l = ((tail_source *)base)->logs[split];
+    struct stat st;
+    int64_t stop = src_stop(base->splits[split]);
+    pthread_mutex_lock(&l->lock);
+    int64_t end = l->pos;
+    bool packed = l->fd >= 0 && l->packed, unknown = packed && l->packed->size < 0;
+    if (unknown) end = l->packed->id.size;
+    else if (packed) end = at < 0 ? l->pos : l->packed->size;
+    else if (l->fd >= 0 && !l->truncated && fstat(l->fd, &st) == 0) end = st.st_size < stop ? st.st_size : stop;
+    if (unknown) at = 0;
+    else if (at < 0) at = l->pos;
+    pthread_mutex_unlock(&l->lock);
+    return end > at ? (uint64_t)(end - at) : 0;
 }
 
 /* No file of it was seen by the last look, and none is open. */
@@ -686,7 +686,7 @@ static void tail_drain(src_source *base) {
             if (stop < l->pos) stop = l->pos;
         }
         pthread_mutex_unlock(&l->lock);
-        base->splits[i]->stop = stop;
+        src_set_stop(base->splits[i], stop);
     }
 }
 
@@ -704,7 +704,7 @@ static const src_ops tail_ops = {
     .poll = tail_poll,
     .report = tail_report,
     .drain = tail_drain,
-    .lag = tail_lag,
+    .behind = tail_behind,
     .gone = tail_gone,
 };
 

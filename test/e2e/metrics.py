@@ -455,6 +455,33 @@ def diverted():
     require(job.stop() == 0, job.text()[-1500:])
 
 
+def lag():
+    """How far each delivery is behind: a table that cannot commit falls behind by what comes in, the archive beside it does not; with one request that hangs for ever the figure rises all the same."""
+    sql = BALANCE.format(dir=DIR, catalog=catalog("lag"))
+    behind = lambda v, d: v["frazil_delivery_lag_positions", (("delivery", d),)]
+    arch, events = PREFIX + "arch", [{"a": i, "b": str(i)} for i in range(25)]
+    job = Job("lag", sql).start()
+    web = job.source("h")
+    post(web, events)
+    until(job, lambda: (v := job.scrape()[0])["frazil_delivery_records", (("delivery", "c.d.t"), ("state", "delivered"))] == 24 and behind(v, "c.d.t") == 0 == behind(v, arch), "all is delivered")
+    db = sqlite3.connect(f"{DIR}/lag.db", isolation_level=None, timeout=30)
+    db.execute("BEGIN EXCLUSIVE")
+    for n in (25, 50):
+        post(web, events)
+        until(job, lambda: (v := job.scrape()[0]) and behind(v, "c.d.t") == n and behind(v, arch) == 0, f"the table is {n} behind, the archive is not")
+    db.execute("ROLLBACK")
+    db.close()
+    until(job, lambda: behind(job.scrape()[0], "c.d.t") == 0, "the table has caught up")
+    require(job.stop() == 0, job.text()[-1500:])
+    job = Job("lag", sql).start({"FRAZIL_FAULT": "commit.load:1:sleep=600000"})
+    web = job.source("h")
+    for n in (25, 50, 75):
+        post(web, events)
+        until(job, lambda: (v := job.scrape()[0]) and behind(v, "c.d.t") == n and v["frazil_source_lag_positions", (("source", PREFIX + "h"),)] == 0, f"the table is {n} behind, reading is not")
+    until(job, lambda: job.scrape()[0][AGE] >= 2, "the oldest record grows old")
+    job.stop(signal.SIGKILL)
+
+
 class Aws:
     """An imitation of CloudWatch: keeps what PutMetricData brings; PutLogEvents is answered."""
 
@@ -602,7 +629,7 @@ def endpoint():
     require(job.stop() == 0, job.text()[-1500:])
 
 
-PARTS = (bounded, complete, balance, diverted, cloudwatch, endpoint)
+PARTS = (bounded, complete, balance, diverted, lag, cloudwatch, endpoint)
 try:
     for part in [p for p in PARTS if not sys.argv[1:] or p.__name__ in sys.argv[1:]]:
         began = time.monotonic()

@@ -199,6 +199,7 @@ static void test_way(void **state) {
     OK(src_poll(s, 0, 0, &none, &done, err_));
     assert_null(none);
     assert_int_equal(src_lag(s), 0);
+    assert_true(src_behind(s, 0, -1) == 0 && src_behind(s, 0, 1) == 3 && src_behind(s, 0, 4) == 0); /* what is committed is another matter */
     fz_chunk_release(c);
     close(fd);
     src_close(s);

@@ -306,6 +306,9 @@ static void test_lag(void **state) {
     assert_int_equal(src_drain(s, &err), FZ_OK);
     put("web.log", "a", "behind the stop\n");
     assert_int_equal(src_lag(s), 5); /* the line that has no end is left to the next run */
+    uint64_t app = 0; /* of the two logs the one that holds 10 bytes of whole lines */
+    for (uint32_t i = 0; i < 2; i++) app += src_behind(s, i, 4) == 6 && src_behind(s, i, 10) == 0;
+    assert_int_equal(app, 1);
     src_close(s);
 }
 
