@@ -1,7 +1,8 @@
 /* PostgreSQL as a database of the SQL catalog, through libpq. See sql_int.h.
  *
  * A connection is lost when the socket broke, when the server ended the session (FATAL), or when no answer came in time; it is then
- * closed, and the next begin or read opens another one.
+ * closed, and the next begin or read opens another one. libpq never waits by itself but for names of hosts (the resolver has its own time): sockets are waited for here, and when the process is about to end
+ * (net_hurried) no longer than for anything over HTTP.
  *
  * Invariants
  *  1. Everything but COMMIT is definite: a transaction whose COMMIT was not sent cannot be applied, however the connection ends.
@@ -21,12 +22,16 @@
  */
 #include "catalog/pg_int.h"
 #include "catalog/sql_int.h"
+#include "net/net.h"
 #include <ctype.h>
 #include <errno.h>
 #include <libpq-fe.h>
 #include <poll.h>
 
-enum { TEXT_OID = 25, MAX_PARAMETERS = 8, ANSWER_MS = 5000, LONGEST_MS = 300000, ORPHAN_MIN_MS = 1000, ORPHAN_MAX_MS = 30000 };
+enum { TEXT_OID = 25, MAX_PARAMETERS = 8, ANSWER_MS = 5000, LONGEST_MS = 300000, ORPHAN_MIN_MS = 1000, ORPHAN_MAX_MS = 30000, LOOK_MS = 200 };
+/* A peer that is gone without a word is found out by the system, also where an answer may take long: silent for 30 + 3 * 10 s, or what was sent is not acknowledged within 30 s. */
+static const char *const alive[][2] = {{"keepalives_idle", "30"}, {"keepalives_interval", "10"}, {"keepalives_count", "3"}, {"tcp_user_timeout", "30000"}};
+enum { N_ALIVE = (int)(sizeof alive / sizeof *alive) };
 
 typedef struct pg_db {
     sql_db base;
@@ -44,13 +49,14 @@ static void drop(pg_db *p) {
     p->in_transaction = false;
 }
 
-/* Until the socket can be read (or written); false at the deadline. */
+/* Until the socket can be read (or written); false at the deadline, and earlier when the process is about to end and nothing comes. */
 static bool await_socket(PGconn *conn, bool to_write, int64_t deadline) {
+    int64_t began = now_ms();
     for (;;) {
-        int64_t left = deadline - now_ms();
+        int64_t now = now_ms(), left = deadline - now;
         struct pollfd f = {.fd = PQsocket(conn), .events = to_write ? POLLOUT : POLLIN};
-        if (f.fd < 0 || left < 0) return false;
-        int n = poll(&f, 1, left > INT32_MAX ? INT32_MAX : (int)left);
+        if (f.fd < 0 || left < 0 || (now - began >= NET_HURRIED_STALL_MS && net_hurried())) return false;
+        int n = poll(&f, 1, left > LOOK_MS ? LOOK_MS : (int)left);
         if (n > 0) return true;
         if (n < 0 && errno != EINTR) return false;
     }
@@ -146,10 +152,15 @@ static fz_status connect_host(pg_db *p, unsigned i, bool one, fz_error *err) {
     int64_t deadline = now_ms() + (p->target.connect_ms > 0 && p->target.connect_ms < LONGEST_MS ? p->target.connect_ms : LONGEST_MS);
     uint32_t n = p->target.key.n;
     fz_arena *a = fz_arena_new();
-    const char **k = FZ_ANEWN(a, const char *, n + 1), **v = FZ_ANEWN(a, const char *, n + 1);
+    const char **k = FZ_ANEWN(a, const char *, n + N_ALIVE + 1), **v = FZ_ANEWN(a, const char *, n + N_ALIVE + 1);
     for (uint32_t j = 0; j < n; j++) {
         k[j] = p->target.key.v[j];
         v[j] = one && (strcmp(k[j], "host") == 0 || strcmp(k[j], "port") == 0) ? item(a, p->target.value.v[j], i) : p->target.value.v[j];
+    }
+    for (int j = 0; j < N_ALIVE && !pg_target_get(&p->target, "service"); j++) { /* a service may have its own */
+        if (pg_target_get(&p->target, alive[j][0])) continue;
+        k[n] = alive[j][0];
+        v[n++] = alive[j][1];
     }
     p->conn = PQconnectStartParams(k, v, 0);
     fz_arena_free(a);
@@ -161,6 +172,7 @@ static fz_status connect_host(pg_db *p, unsigned i, bool one, fz_error *err) {
         if (!await_socket(p->conn, s == PGRES_POLLING_WRITING, deadline)) return lost(p, "connect", "no answer in time ('connectTimeout')", err);
     }
     PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
+    if (PQsetnonblocking(p->conn, 1) != 0) return lost(p, "connect", PQerrorMessage(p->conn), err);
     return FZ_OK;
 }
 
@@ -174,7 +186,7 @@ static fz_status connect_db(pg_db *p, fz_error *err) {
         rc = connect_host(p, i++, one, err);
         hosts = one && hosts ? strchr(hosts, ',') : NULL;
         if (hosts) hosts++;
-    } while (rc == FZ_RETRY && hosts);
+    } while (rc == FZ_RETRY && hosts && !net_hurried());
     return rc;
 }
 
@@ -190,6 +202,10 @@ static bool fits(const PGresult *r) {
 static PGresult *answer(pg_db *p, const char *what, int64_t wait_ms, fz_error *err) {
     int64_t ms = p->target.answer_ms > 0 ? p->target.answer_ms : wait_ms + ANSWER_MS, deadline = now_ms() + (ms < LONGEST_MS ? ms : LONGEST_MS);
     PGresult *out = NULL;
+    for (int left; (left = PQflush(p->conn)) != 0;) { /* a statement is short, but the peer need not take it */
+        if (left > 0 && await_socket(p->conn, true, deadline)) continue;
+        return lost(p, what, left < 0 ? PQerrorMessage(p->conn) : "nothing is taken in time; the connection is given up", err), NULL;
+    }
     for (;;) {
         while (PQisBusy(p->conn)) {
             if (!await_socket(p->conn, false, deadline)) {
@@ -236,7 +252,7 @@ static PGresult *ask_first(pg_db *p, const char *sql, const char *const *args, u
     bool fresh = !p->conn;
     if (fresh && connect_db(p, err) != FZ_OK) return NULL;
     PGresult *r = ask(p, sql, args, n, what, wait_ms, err);
-    if (r || fresh || connect_db(p, err) != FZ_OK) return r;
+    if (r || fresh || net_hurried() || connect_db(p, err) != FZ_OK) return r;
     return ask(p, sql, args, n, what, wait_ms, err);
 }
 

@@ -11,6 +11,7 @@
  */
 #include "catalog/pointer_int.h"
 #include "catalog/sql_int.h"
+#include "net/net.h"
 
 typedef struct move { const cat_ident *id; const char *ns, *from, *to; const ice_metadata *m; fz_arena *a; } move;
 
@@ -122,7 +123,7 @@ static fz_status settle(cat_catalog *c, const move *mv, fz_error *err) {
         int64_t left = end - fz_mono_ns() / 1000000;
         fz_status rc = look(c, mv, left, &now, err);
         if (rc == FZ_OK) break;
-        if (rc != FZ_RETRY || left < 200) return unknown(mv, &why, err);
+        if (rc != FZ_RETRY || left < 200 || net_hurried()) return unknown(mv, &why, err);
         fz_sleep_ms(100);
     }
     switch (pointer_look(c->io, now, mv->from, mv->to)) {

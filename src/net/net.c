@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define HURRIED_STALL_NS 3000000000ll
+#define HURRIED_STALL_NS (NET_HURRIED_STALL_MS * 1000000ll)
 static _Atomic(net_hurry_fn) hurry;
 void net_set_hurry(net_hurry_fn fn) { atomic_store(&hurry, fn); }
 bool net_hurried(void) {
