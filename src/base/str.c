@@ -217,26 +217,44 @@ void fz_buf_base64(fz_buf *b, const void *p, size_t n) {
         fz_buf_append(b, out, 4);
     }
 }
-static int base64_value(unsigned char c) {
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
+/* What a character stands for, with bit 6 set; 0: nothing. */
+static const uint8_t sextet[256] = {
+    ['A'] = 64, ['B'] = 65, ['C'] = 66, ['D'] = 67, ['E'] = 68, ['F'] = 69, ['G'] = 70, ['H'] = 71, ['I'] = 72, ['J'] = 73, ['K'] = 74, ['L'] = 75,
+    ['M'] = 76, ['N'] = 77, ['O'] = 78, ['P'] = 79, ['Q'] = 80, ['R'] = 81, ['S'] = 82, ['T'] = 83, ['U'] = 84, ['V'] = 85, ['W'] = 86, ['X'] = 87,
+    ['Y'] = 88, ['Z'] = 89, ['a'] = 90, ['b'] = 91, ['c'] = 92, ['d'] = 93, ['e'] = 94, ['f'] = 95, ['g'] = 96, ['h'] = 97, ['i'] = 98, ['j'] = 99,
+    ['k'] = 100, ['l'] = 101, ['m'] = 102, ['n'] = 103, ['o'] = 104, ['p'] = 105, ['q'] = 106, ['r'] = 107, ['s'] = 108, ['t'] = 109, ['u'] = 110,
+    ['v'] = 111, ['w'] = 112, ['x'] = 113, ['y'] = 114, ['z'] = 115, ['0'] = 116, ['1'] = 117, ['2'] = 118, ['3'] = 119, ['4'] = 120, ['5'] = 121,
+    ['6'] = 122, ['7'] = 123, ['8'] = 124, ['9'] = 125, ['+'] = 126, ['/'] = 127};
+static uint32_t sextets(const uint8_t *p, int n, uint32_t *good) { /* n characters as the first bits of 24 */
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) {
+        uint32_t x = i < n ? sextet[p[i]] : 64;
+        *good &= x;
+        v = v << 6 | (x & 63);
+    }
+    return v;
 }
 bool fz_base64_decode(const char *s, size_t n, fz_buf *out) {
+    const uint8_t *p = (const uint8_t *)s;
     if (n % 4) return false;
+    if (!n) return true;
+    size_t pad = p[n - 1] == '=' ? p[n - 2] == '=' ? 2 : 1 : 0, whole = n - (pad ? 4 : 0);
     fz_buf_reserve(out, n / 4 * 3);
-    for (size_t i = 0; i < n; i += 4) {
-        int pad = i + 4 < n ? 0 : (s[i + 3] == '=') + (s[i + 3] == '=' && s[i + 2] == '=');
-        uint32_t v = 0;
-        for (int k = 0; k < 4 - pad; k++) {
-            int x = base64_value((unsigned char)s[i + (size_t)k]);
-            if (x < 0) return false;
-            v |= (uint32_t)x << (18 - 6 * k);
-        }
-        const uint8_t b[3] = {(uint8_t)(v >> 16), (uint8_t)(v >> 8), (uint8_t)v};
-        fz_buf_append(out, b, (size_t)(3 - pad));
+    uint8_t *to = out->data + out->len;
+    uint32_t good = 64;
+    for (size_t i = 0; i < whole; i += 4, to += 3) {
+        uint32_t v = sextets(p + i, 4, &good);
+        to[0] = (uint8_t)(v >> 16);
+        to[1] = (uint8_t)(v >> 8);
+        to[2] = (uint8_t)v;
     }
+    if (pad) {
+        uint32_t v = sextets(p + whole, (int)(4 - pad), &good);
+        *to++ = (uint8_t)(v >> 16);
+        if (pad == 1) *to++ = (uint8_t)(v >> 8);
+    }
+    if (!good) return false;
+    out->len = (size_t)(to - out->data);
     return true;
 }
 const char *fz_buf_cstr(fz_buf *b) {

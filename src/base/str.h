@@ -53,7 +53,7 @@ size_t fz_json_plain(uint8_t *d, const char *s, size_t n);
 /* A JSON string literal with its quotes; control characters escaped, other bytes as they are. */
 void fz_buf_json(fz_buf *b, const char *s, size_t n);
 void fz_buf_base64(fz_buf *b, const void *p, size_t n);
-bool fz_base64_decode(const char *s, size_t n, fz_buf *out); /* appends; false: it is no base64 with padding (RFC 4648, 4), and what was appended is of no use */
+bool fz_base64_decode(const char *s, size_t n, fz_buf *out); /* appends; false: it is no base64 with padding (RFC 4648, 4) and nothing else, and nothing is appended */
 /* Ends the text with a NUL that len does not count, and returns it. */
 const char *fz_buf_cstr(fz_buf *b);
 void fz_buf_free(fz_buf *b);                       /* leaves an empty buffer */

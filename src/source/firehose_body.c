@@ -22,42 +22,6 @@ fz_status fh_text(const json_t *o, const char *name, const char **out, fz_error 
     return !v || json_is_null(v) || *out ? FZ_OK : fz_fail(err, FZ_USER, "SerializationException", "'%s' is not a string", name);
 }
 
-/* ---- Base64 ---- */
-
-static uint8_t sextet[256]; /* 64: none */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void make_sextets(void) {
-    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    memset(sextet, 64, sizeof sextet);
-    for (uint8_t i = 0; i < 64; i++) sextet[(uint8_t)alphabet[i]] = i;
-}
-
-bool fh_base64(const char *text, size_t n, fz_buf *out) {
-    const uint8_t *p = (const uint8_t *)text;
-    pthread_once(&once, make_sextets);
-    if (n % 4) return false;
-    if (!n) return true;
-    size_t pad = p[n - 1] == '=' ? p[n - 2] == '=' ? 2 : 1 : 0, whole = (n - (pad ? 4 : 0));
-    fz_buf_reserve(out, n / 4 * 3);
-    uint8_t *to = out->data + out->len, bad = 0;
-    for (size_t i = 0; i < whole; i += 4, to += 3) {
-        uint8_t a = sextet[p[i]], b = sextet[p[i + 1]], c = sextet[p[i + 2]], d = sextet[p[i + 3]];
-        bad |= a | b | c | d;
-        to[0] = (uint8_t)(a << 2 | b >> 4);
-        to[1] = (uint8_t)(b << 4 | c >> 2);
-        to[2] = (uint8_t)(c << 6 | d);
-    }
-    if (pad) {
-        uint8_t a = sextet[p[whole]], b = sextet[p[whole + 1]], c = pad == 1 ? sextet[p[whole + 2]] : 0;
-        bad |= a | b | c;
-        *to++ = (uint8_t)(a << 2 | b >> 4);
-        if (pad == 1) *to++ = (uint8_t)(b << 4 | c >> 2);
-    }
-    if (bad & 64) return false;
-    out->len = (size_t)(to - out->data);
-    return true;
-}
-
 /* ---- records ---- */
 
 static uint32_t without_newline(const uint8_t *p, size_t n) {
@@ -73,7 +37,7 @@ static fz_status add(const json_t *record, size_t at, fz_buf *tmp, src_frame *ou
         return fz_fail(err, FZ_USER, "InvalidArgumentException", "1 validation error detected: Value null at 'records.%zu.member.data' failed to satisfy constraint: Member must not be null", at);
     if (!json_is_string(data)) return fz_fail(err, FZ_USER, "SerializationException", "the Data of record %zu is not a string", at);
     tmp->len = 0;
-    if (!fh_base64(json_string_value(data), json_string_length(data), tmp)) return fz_fail(err, FZ_USER, "SerializationException", "the Data of record %zu is not Base64", at);
+    if (!fz_base64_decode(json_string_value(data), json_string_length(data), tmp)) return fz_fail(err, FZ_USER, "SerializationException", "the Data of record %zu is not Base64", at);
     if (tmp->len > FH_MOST_RECORD)
         return fz_fail(err, FZ_USER, "InvalidArgumentException", "1 validation error detected: Value at 'records.%zu.member.data' failed to satisfy constraint: Member must have length less than or equal to %d", at, (int)FH_MOST_RECORD);
     *total += tmp->len;

@@ -16,6 +16,4 @@ fz_status fh_text(const json_t *o, const char *name, const char **out, fz_error 
 /* The records of PutRecord (one) and PutRecordBatch, decoded, each without one newline at its end. SerializationException, InvalidArgumentException. */
 fz_status fh_record(const json_t *call, src_frame *out, fz_error *err) FZ_MUST_USE;
 fz_status fh_records(const json_t *call, src_frame *out, fz_error *err) FZ_MUST_USE;
-/* Base64 with its padding, nothing else. Appends to out. */
-bool fh_base64(const char *p, size_t n, fz_buf *out);
 #endif

@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     case 0: case 1: body(p, n, data[0] & 1); break;
     case 2: authorization(p, n); break;
     default:
-        if (fh_base64((const char *)p, n, &out)) CHECK(n % 4 == 0 && out.len <= n / 4 * 3 && out.len + 2 >= n / 4 * 3);
+        if (fz_base64_decode((const char *)p, n, &out)) CHECK(n % 4 == 0 && out.len <= n / 4 * 3 && out.len + 2 >= n / 4 * 3);
     }
     fz_buf_free(&out);
     return 0;

@@ -46,6 +46,43 @@ static void text_is_parsed_whole_or_not(void **state) {
     fz_buf_free(&b);
 }
 
+static void base64_is_strict(void **state) {
+    (void)state;
+    static const struct { const char *text, *bytes; size_t n; } good[] = {{"", "", 0}, {"YQ==", "a", 1}, {"YWI=", "ab", 2}, {"YWJj", "abc", 3}, {"AAD/+/8=", "\0\0\xff\xfb\xff", 5}, {"YWJjZA==", "abcd", 4}};
+    static const char *const bad[] = {"Y", "YQ", "YQ=", "====", "Y===", "YQ==YQ==", "YW I", "YWJ-", "YW=j", "=YWJ", "YWJj\n", "\xc3\xa9YW", "YWJjYW==YWJj", "Y\x01==", "YWJ\x7f"};
+    fz_buf b = {0};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        b.len = 0;
+        assert_true(fz_base64_decode(good[i].text, strlen(good[i].text), &b));
+        assert_int_equal(b.len, good[i].n);
+        if (b.len) assert_memory_equal(b.data, good[i].bytes, b.len);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        size_t had = b.len;
+        if (fz_base64_decode(bad[i], strlen(bad[i]), &b) || b.len != had) fail_msg("%s", bad[i]);
+    }
+    for (int c = 0; c < 256; c++) { /* each byte at each place of a unit: 64 of them are digits */
+        for (int at = 0; at < 4; at++) {
+            char unit[] = "AAAAAAAA";
+            unit[at] = (char)c;
+            bool digit = c && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", c);
+            assert_int_equal(fz_base64_decode(unit, 8, &b), digit);
+        }
+    }
+    for (size_t n = 0; n < 200; n++) { /* there and back */
+        uint8_t raw[200];
+        fz_buf text = {0};
+        fz_random(raw, sizeof raw);
+        fz_buf_base64(&text, raw, n);
+        b.len = 0;
+        assert_true(fz_base64_decode((const char *)text.data, text.len, &b));
+        assert_int_equal(b.len, n);
+        if (n) assert_memory_equal(b.data, raw, n);
+        fz_buf_free(&text);
+    }
+    fz_buf_free(&b);
+}
+
 /* Every byte at every place of texts of all lengths around the widths that are copied at once. */
 static void json_strings_are_escaped_wherever_it_stands(void **state) {
     (void)state;
@@ -175,7 +212,7 @@ static void metrics_are_complete(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(arena_keeps_what_it_gave), cmocka_unit_test(text_is_parsed_whole_or_not), cmocka_unit_test(json_strings_are_escaped_wherever_it_stands), cmocka_unit_test(durations_and_sizes_are_flinks),
-                                       cmocka_unit_test(queue_loses_nothing), cmocka_unit_test(faults_fire_at_their_hit), cmocka_unit_test(errors_carry_their_parts),
+                                       cmocka_unit_test(base64_is_strict), cmocka_unit_test(queue_loses_nothing), cmocka_unit_test(faults_fire_at_their_hit), cmocka_unit_test(errors_carry_their_parts),
                                        cmocka_unit_test(metrics_are_complete), cmocka_unit_test(secrets_are_known_by_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,33 +14,6 @@
 
 /* ---- bodies ---- */
 
-static void test_base64(void **state) {
-    (void)state;
-    static const struct { const char *text, *bytes; size_t n; } good[] = {{"", "", 0}, {"YQ==", "a", 1}, {"YWI=", "ab", 2}, {"YWJj", "abc", 3}, {"AAD/+/8=", "\0\0\xff\xfb\xff", 5}, {"YWJjZA==", "abcd", 4}};
-    static const char *const bad[] = {"Y", "YQ", "YQ=", "====", "Y===", "YQ==YQ==", "YW I", "YWJ-", "YW=j", "=YWJ", "YWJj\n", "\xc3\xa9YW"};
-    fz_buf b = {0};
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        b.len = 0;
-        assert_true(fh_base64(good[i].text, strlen(good[i].text), &b));
-        assert_int_equal(b.len, good[i].n);
-        if (b.len) assert_memory_equal(b.data, good[i].bytes, b.len);
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (fh_base64(bad[i], strlen(bad[i]), &b)) fail_msg("%s", bad[i]);
-    for (size_t n = 0; n < 200; n++) { /* there and back */
-        uint8_t raw[200];
-        fz_buf text = {0};
-        fz_random(raw, sizeof raw);
-        fz_buf_base64(&text, raw, n);
-        b.len = 0;
-        assert_true(fh_base64((const char *)text.data, text.len, &b));
-        assert_int_equal(b.len, n);
-        if (n) assert_memory_equal(b.data, raw, n);
-        fz_buf_free(&text);
-    }
-    fz_buf_free(&b);
-}
-
 static void body_is(const char *body, bool batch, const char *code, const char *records) {
     json_t *o;
     fz_error e;
@@ -384,7 +357,7 @@ static void test_options(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_base64), cmocka_unit_test(test_bodies),  cmocka_unit_test(test_limits),     cmocka_unit_test(test_calls),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bodies),  cmocka_unit_test(test_limits),     cmocka_unit_test(test_calls),
                                        cmocka_unit_test(test_errors), cmocka_unit_test(test_partial), cmocka_unit_test(test_signatures), cmocka_unit_test(test_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
