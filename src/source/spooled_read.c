@@ -6,7 +6,7 @@
 #include "source/spooled_int.h"
 #include <inttypes.h>
 
-enum { CHUNK_BYTES = 1 << 20, MOST_SPARE = 8 };
+enum { CHUNK_BYTES = 2 << 20, MOST_SPARE = 8 };
 
 struct spooled_chunk {
     fz_chunk chunk;

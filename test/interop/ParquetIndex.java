@@ -37,6 +37,29 @@ public class ParquetIndex {
         if (!ok) throw new AssertionError(what);
     }
 
+    /** Pages packed by zstd as Trino and Athena unpack them: their decoder is not libzstd. */
+    static void otherDecoder(String file, ParquetFileReader r) throws Exception {
+        int pages = 0;
+        try (var in = new java.io.RandomAccessFile(file, "r")) {
+            for (BlockMetaData block : r.getFooter().getBlocks())
+                for (ColumnChunkMetaData c : block.getColumns()) {
+                    if (c.getCodec() != CompressionCodecName.ZSTD) continue;
+                    byte[] chunk = new byte[(int) c.getTotalSize()];
+                    in.seek(c.getStartingPos());
+                    in.readFully(chunk);
+                    var left = new java.io.ByteArrayInputStream(chunk);
+                    while (left.available() > 0) {
+                        var head = org.apache.parquet.format.Util.readPageHeader(left);
+                        byte[] packed = left.readNBytes(head.getCompressed_page_size()), one = new byte[head.getUncompressed_page_size()];
+                        int n = new io.airlift.compress.zstd.ZstdDecompressor().decompress(packed, 0, packed.length, one, 0, one.length);
+                        check(n == one.length && Arrays.equals(one, com.github.luben.zstd.Zstd.decompress(packed, one.length)), c + ": the decoders differ");
+                        pages++;
+                    }
+                }
+        }
+        System.out.printf("%s: %d zstd pages, two decoders%n", file, pages);
+    }
+
     static void indexes(String file) throws Exception {
         conf.setBoolean("parquet.page.verify-checksum.enabled", true);
         try (ParquetFileReader r = ParquetFileReader.open(HadoopInputFile.fromPath(new Path(file), conf), org.apache.parquet.ParquetReadOptions.builder().usePageChecksumVerification().build())) {
@@ -63,6 +86,7 @@ public class ParquetIndex {
             long rows = 0;
             for (PageReadStore p; (p = r.readNextRowGroup()) != null; ) rows += p.getRowCount();
             check(rows == r.getRecordCount(), "rows");
+            otherDecoder(file, r);
             System.out.printf("%s: %d rows, %d chunks, %d pages%n", file, rows, columns, pages);
         }
     }
