@@ -16,7 +16,7 @@ const fz_option ice_table_properties[] = {
     USED("write.format.default", FZ_OPT_ENUM, "parquet", "parquet", "File format of data files."),
     /* Parquet */
     USED("write.parquet.compression-codec", FZ_OPT_ENUM, "zstd", "zstd|snappy|gzip|lz4|lz4_raw|uncompressed", "Compression of Parquet pages. New tables store zstd."),
-    USED("write.parquet.compression-level", FZ_OPT_INT, NULL, NULL, "Compression level; unset: for zstd 3, or for each column a faster way that packs it about as well (found by trial: level 1, a small table of long matches, entropy coding alone, hexadecimal identifiers as digits), for gzip 6."),
+    USED("write.parquet.compression-level", FZ_OPT_INT, NULL, NULL, "Compression level; unset: for zstd 3, or for each column a faster way that packs it about as well (found by trial: level 1, small tables of matches, entropy coding alone, hexadecimal identifiers as digits), for gzip 6."),
     USED("write.parquet.row-group-size-bytes", FZ_OPT_INT, "134217728", NULL, "Target size of a row group."),
     USED("write.parquet.page-size-bytes", FZ_OPT_INT, "262144", NULL, "Target size of a data page before compression. Java's default is 1 MiB; the smaller one holds memory down."),
     USED("write.parquet.page-row-limit", FZ_OPT_INT, "20000", NULL, "Most rows of a data page."),

@@ -56,9 +56,9 @@ typedef struct pq_shred { /* levels and value rows of one nested leaf */
     uint32_t *row; /* rows of vec that hold the values, in order */
     uint32_t n, n_rows, cap;
 } pq_shred;
-/* Ways to pack a page with zstd, the slow ones first: as pq_compress does; level 1; the same for lines of text, with a small table of long matches, and with longer leaps; literals entropy-coded and next to
- * nothing looked for; identifiers (pq_hex.c). */
-typedef enum { PQ_WAY_LEVEL, PQ_WAY_FAST, PQ_WAY_LINES, PQ_WAY_LINES_FAST, PQ_WAY_ENTROPY, PQ_WAY_HEX } pq_way;
+/* Ways to pack a page with zstd, roughly from the slowest on: as pq_compress does; level 1; the same with a small table, for lines of text, of matches of five bytes and of long ones, each also with longer leaps;
+ * literals entropy-coded and next to nothing looked for; identifiers (pq_hex.c). */
+typedef enum { PQ_WAY_LEVEL, PQ_WAY_FAST, PQ_WAY_LINES, PQ_WAY_LONG, PQ_WAY_LINES_FAST, PQ_WAY_LONG_FAST, PQ_WAY_ENTROPY, PQ_WAY_HEX } pq_way;
 typedef struct pq_tried { uint64_t key; uint16_t left, pause; uint8_t way; } pq_tried; /* left: pages until the next trial; pause: from the last one to it */
 struct pq_codec {
     void *zc, *zd; /* ZSTD_CCtx, ZSTD_DCtx */
@@ -194,7 +194,6 @@ typedef struct pq_column {
 static inline const uint8_t *pq_vals(const pq_column *c) { return c->vals.p ? c->vals.p + PQ_HEAD : NULL; }
 static inline uint32_t pq_vals_n(const pq_column *c) { return c->vals.n > PQ_HEAD ? c->vals.n - PQ_HEAD : 0; }
 
-static inline uint64_t pq_column_key(const pq_column *c) { return fz_hash(c->leaf.field->name, strlen(c->leaf.field->name)); } /* of trials; + 1: pages of indices, + 2: dictionaries */
 static inline uint32_t pq_index_at(const pq_column *c, uint32_t i) { /* dictionary code of the page's i-th value */
     const void *p = pq_vals(c);
     return c->idx_size == 0 ? 0 : c->idx_size == 1 ? ((const uint8_t *)p)[i] : c->idx_size == 2 ? ((const uint16_t *)p)[i] : ((const uint32_t *)p)[i];
@@ -220,6 +219,9 @@ struct pq_writer {
     pq_footer *footer;
     pq_column cols[];
 };
+
+/* Of a table's column, for trials; + 1: its pages of indices, + 2: its dictionaries. */
+static inline uint64_t pq_column_key(const pq_writer *w, const pq_column *c) { return fz_hash(c->leaf.field->name, strlen(c->leaf.field->name)) ^ (uintptr_t)w->fields * 0x9E3779B97F4A7C15u; }
 
 /* pq_shred.c: levels and rows of all nested leaves of one top-level field, into c->shred[leaf ..]; DATA "not-null". */
 fz_status pq_shred_field(pq_codec *c, const pq_field *f, const col_vec *v, const uint32_t *sel, uint32_t n, uint32_t leaf, fz_error *err) FZ_MUST_USE;

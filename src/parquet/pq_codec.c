@@ -61,7 +61,8 @@ static fz_status compress_zstd(pq_codec *c, int level, const void *p, size_t n, 
     return FZ_OK;
 }
 fz_status pq_compress_way(pq_codec *c, pq_way way, const void *p, size_t n, fz_error *err) {
-    static const struct { int level, hash_log, min_match; } of[] = {[PQ_WAY_LEVEL] = {PQ_ZSTD_LEVEL, 0, 0}, [PQ_WAY_FAST] = {1, 0, 0}, [PQ_WAY_LINES] = {1, 12, 7}, [PQ_WAY_LINES_FAST] = {-2, 12, 7}, [PQ_WAY_ENTROPY] = {-3, 0, 0}};
+    static const struct { int level, hash_log, min_match; } of[] = {[PQ_WAY_LEVEL] = {PQ_ZSTD_LEVEL, 0, 0}, [PQ_WAY_FAST] = {1, 0, 0}, [PQ_WAY_LINES] = {1, 12, 5}, [PQ_WAY_LONG] = {1, 12, 7},
+                                                                         [PQ_WAY_LINES_FAST] = {-2, 12, 5}, [PQ_WAY_LONG_FAST] = {-2, 12, 7}, [PQ_WAY_ENTROPY] = {-3, 0, 0}};
     if (way == PQ_WAY_LEVEL || way == PQ_WAY_FAST) return compress_zstd(c, of[way].level, p, n, err);
     if (!c->zc) c->zc = ZSTD_createCCtx();
     if (!c->zc) return broken(err, "zstd");

@@ -142,7 +142,7 @@ static void add_totals(pq_column *c, uint64_t size) {
 static fz_status write_dictionary(pq_writer *w, const pq_column *c, pq_codec *k, pq_write_fn write, void *cx, chunk_place *at, fz_error *err) {
     const pq_bytes *v = &c->dict.vals;
     fz_sv body;
-    FZ_TRY(pq_compress_page(k, w->opt, pq_column_key(c) + 2, v->p, v->n, c->leaf.phys == PQ_BYTE_ARRAY ? 0 : SIZE_MAX, &body, err));
+    FZ_TRY(pq_compress_page(k, w->opt, pq_column_key(w, c) + 2, v->p, v->n, c->leaf.phys == PQ_BYTE_ARRAY ? 0 : SIZE_MAX, &body, err));
     k->body.len = 0;
     pq_page_header(&k->body, PQ_PAGE_DICTIONARY, v->n, body, c->dict.n, PQ_ENC_PLAIN);
     at->raw += k->body.len + v->n;

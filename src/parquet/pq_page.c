@@ -148,7 +148,7 @@ fz_status pq_page_flush(pq_writer *w, pq_column *c, pq_codec *k, fz_error *err) 
     take_statistics(c, pg, dict);
     fz_sv raw = page_body(c, k, dict), body;
     if (raw.n > INT32_MAX) return fz_fail(err, FZ_DATA, "parquet.page-too-large", "a page of column '%s' has %zu bytes", c->leaf.field->name, raw.n);
-    FZ_TRY(pq_compress_page(k, w->opt, pq_column_key(c) + dict, raw.p, raw.n, dict || c->leaf.phys != PQ_BYTE_ARRAY ? SIZE_MAX : raw.n - pq_vals_n(c), &body, err));
+    FZ_TRY(pq_compress_page(k, w->opt, pq_column_key(w, c) + dict, raw.p, raw.n, dict || c->leaf.phys != PQ_BYTE_ARRAY ? SIZE_MAX : raw.n - pq_vals_n(c), &body, err));
     k->head.len = 0;
     pq_page_header(&k->head, PQ_PAGE_DATA, (uint32_t)raw.n, body, c->page_entries, dict ? PQ_ENC_RLE_DICTIONARY : PQ_ENC_PLAIN);
     pg->size = (uint32_t)(k->head.len + body.n);

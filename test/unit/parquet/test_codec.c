@@ -1,4 +1,4 @@
-/* Pages where the options leave zstd's level open: each column gets the fastest way that is about as small as the smallest one, and keeps it for a while. */
+/* Pages where the options leave zstd's level open: each column gets the fastest way whose pages are larger than those of level 3 by at most 2.5 %, and keeps it for a while. */
 #include "pq_test.h"
 #include "parquet/parquet_int.h"
 
@@ -63,29 +63,18 @@ static pq_way way_of(const pq_codec *c, uint64_t key) {
     fail_msg("no trial of %u", (unsigned)key);
     return PQ_WAY_LEVEL;
 }
-static size_t smallest(pq_codec *c, const uint8_t *p) {
-    size_t least = SIZE_MAX;
-    fz_error err;
-    for (pq_way w = PQ_WAY_LEVEL; w <= PQ_WAY_ENTROPY; w++) {
-        c->comp.len = 0;
-        assert_int_equal(pq_compress_way(c, w, p, N, &err), FZ_OK);
-        if (c->comp.len < least) least = c->comp.len;
-    }
-    return least;
-}
-
 static void a_column_gets_a_way_that_packs_it_well(void **state) {
     (void)state;
     uint8_t *ids = fz_malloc(N), *texts = fz_malloc(N);
     pq_codec *c = pq_codec_new();
     fill(ids, true, 1);
     fill(texts, false, 2);
-    size_t id3 = packed_at(c, 3, ids), text3 = packed_at(c, 3, texts), id_least = smallest(c, ids), text_least = smallest(c, texts);
+    size_t id3 = packed_at(c, 3, ids), text3 = packed_at(c, 3, texts);
     assert_int_equal(pq_compress_way(c, PQ_WAY_ENTROPY, texts, N, &(fz_error){0}), FZ_OK);
-    assert_true(c->comp.len > text_least + text_least / 50); /* or the test is of no use */
+    assert_true(c->comp.len > text3 + text3 / 40); /* or the test is of no use */
     for (int i = 0; i < 110; i++) { /* over two further trials */
-        assert_in_range(page(c, 0, 1, ids, SIZE_MAX), 1, id_least + id_least / 100);
-        assert_in_range(page(c, 0, 2, texts, SIZE_MAX), 1, text_least + text_least / 100);
+        assert_in_range(page(c, 0, 1, ids, SIZE_MAX), 1, id3 + id3 / 40);
+        assert_in_range(page(c, 0, 2, texts, SIZE_MAX), 1, text3 + text3 / 40);
         assert_int_equal(page(c, 3, 1, ids, SIZE_MAX), id3); /* as it was asked for */
         assert_int_equal(page(c, 3, 2, texts, SIZE_MAX), text3);
     }
@@ -93,8 +82,8 @@ static void a_column_gets_a_way_that_packs_it_well(void **state) {
     /* A column that changes is noticed, if late; another one in its place is not taken for it. */
     size_t last = 0;
     for (int i = 0; i < 256; i++) last = page(c, 0, 1, texts, SIZE_MAX);
-    assert_in_range(last, 1, text_least + text_least / 100);
-    assert_in_range(page(c, 0, 2 + PQ_TRIED, ids, SIZE_MAX), 1, id_least + id_least / 100);
+    assert_in_range(last, 1, text3 + text3 / 40);
+    assert_in_range(page(c, 0, 2 + PQ_TRIED, ids, SIZE_MAX), 1, id3 + id3 / 40);
     for (uint64_t k = 0; k < 40; k++) (void)page(c, 0, 3 + k * PQ_TRIED, ids, SIZE_MAX); /* more in one place than are remembered */
     assert_int_equal(way_of(c, 3 + 39 * PQ_TRIED), PQ_WAY_ENTROPY);
     pq_codec_free(c);
