@@ -17,6 +17,7 @@ static const char *const names[] = {
     "checkpoint.begin",        /* the barrier has been decided */
     "checkpoint.closed",       /* the open files of all sinks are closed */
     "file.write",              /* each write of a data or metadata file */
+    "file.direct",             /* before a write past the page cache is set up, and before each: the file system refuses */
     "file.fsync",              /* each fsync */
     "commit.load",             /* before the table is loaded */
     "commit.checked",          /* positions compared, nothing written yet */

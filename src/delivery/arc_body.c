@@ -2,6 +2,8 @@
  *
  *     line -> open block of its split (128 KiB of lines) -> packed -> memory, and from there to an unnamed file when that is more than the share
  *
+ * The packed log begins with the object's head, on a page: where it is whole in memory and in order, which is the rule with one split, it is the object, and can be written as it stands.
+ *
  * Invariants
  *  1. A block holds whole lines of one split and is closed by the first line that fills it: where blocks end follows from the split's lines alone.
  *  2. Blocks leave (arc_body_read) ordered by source and split, then as they were made: the same rows of each split are the same object.
@@ -15,7 +17,9 @@
 #include <unistd.h>
 
 #define BLOCK (128u << 10)
-#define FIRST_PACKED (1u << 20)
+#define MOST_FIRST ((size_t)16 << 20)
+#define AROUND 32u /* what of an object is no block is less */
+#define PAGE ((size_t)4096)
 
 typedef struct piece {
     uint32_t source, split, number;
@@ -39,11 +43,29 @@ struct arc_body {
     int fd;                     /* -1: no file yet */
     uint64_t rows, raw, size;
     int64_t oldest_ms;
+    uint32_t crc;               /* of all lines; sealed, gzip only */
+    bool whole;                 /* packed is the object, tail and all */
 };
 
-arc_body *arc_body_new(arc_codec c, size_t memory, bool with_times, const char *spill_dir) {
+/* Room in packed, which stays on a page. Mostly the first room is all that it will need: pages that are not touched cost nothing. */
+static void packed_room(fz_buf *b, size_t first, size_t more) {
+    size_t cap = b->cap ? b->cap : (first + PAGE - 1) / PAGE * PAGE;
+    while (cap - b->len < more) cap *= 2;
+    if (cap == b->cap) return;
+    uint8_t *p = fz_aligned(PAGE, cap);
+    if (b->len) memcpy(p, b->data, b->len);
+    fz_free(b->data);
+    b->data = p;
+    b->cap = cap;
+}
+
+arc_body *arc_body_new(arc_codec c, size_t memory, bool with_times, const char *spill_dir, fz_buf packed) {
     arc_body *b = FZ_NEW(arc_body);
-    *b = (arc_body){.codec = c, .memory = memory, .with_times = with_times, .spill_dir = spill_dir, .fd = -1, .oldest_ms = -1};
+    *b = (arc_body){.codec = c, .memory = memory, .with_times = with_times, .spill_dir = spill_dir, .packed = packed, .fd = -1, .oldest_ms = -1};
+    b->packed.len = 0;
+    packed_room(&b->packed, (memory < MOST_FIRST ? memory : MOST_FIRST) + 2 * BLOCK, AROUND);
+    arc_head(c, &b->packed);
+    b->size = b->packed.len;
     return b;
 }
 
@@ -120,7 +142,7 @@ static fz_status close_block(arc_body *b, arc_packer *p, lane *l, fz_error *err)
     piece *x = &b->pieces[b->n_pieces];
     *x = (piece){.source = l->source, .split = l->split, .number = b->n_pieces, .raw_len = (uint32_t)l->lines.len, .times_len = (uint32_t)l->times.len, .at = b->spilled + b->packed.len};
     size_t before = b->packed.len;
-    if (!b->packed.cap) fz_buf_reserve(&b->packed, b->memory < FIRST_PACKED ? BLOCK : FIRST_PACKED); /* grown step by step it would be copied once over */
+    packed_room(&b->packed, BLOCK, l->lines.len + l->lines.len / 8 + l->times.len + 2048);
     arc_pack(p, l->lines.data, l->lines.len, &b->packed, &x->crc);
     x->len = (uint32_t)(b->packed.len - before);
     fz_buf_append(&b->packed, l->times.data, l->times.len);
@@ -179,12 +201,27 @@ void arc_body_seal(arc_body *b, arc_packer *p) {
         fz_buf_free(&b->lanes[i].lines);
         fz_buf_free(&b->lanes[i].times);
     }
-    if (b->n_pieces > 1) qsort(b->pieces, b->n_pieces, sizeof *b->pieces, by_split);
-    fz_buf around = {0};
-    arc_head(b->codec, &around);
-    arc_tail(b->codec, 0, 0, &around);
-    b->size += around.len;
-    fz_buf_free(&around);
+    bool in_order = true;
+    for (uint32_t i = 1; in_order && i < b->n_pieces; i++) in_order = by_split(&b->pieces[i - 1], &b->pieces[i]) < 0;
+    if (!in_order) qsort(b->pieces, b->n_pieces, sizeof *b->pieces, by_split);
+    for (uint32_t i = 0; b->codec == ARC_GZIP && i < b->n_pieces; i++) b->crc = arc_crc_join(b->crc, b->pieces[i].crc, b->pieces[i].raw_len);
+    b->whole = in_order && !b->spilled && !b->with_times;
+    uint8_t tail[AROUND];
+    fz_buf end = {tail, 0, sizeof tail};
+    arc_tail(b->codec, b->crc, b->raw, &end);
+    b->size += end.len;
+    if (!b->whole) return;
+    packed_room(&b->packed, BLOCK, end.len);
+    fz_buf_append(&b->packed, tail, end.len);
+}
+
+const void *arc_body_whole(const arc_body *b) { return b->whole ? b->packed.data : NULL; }
+
+fz_buf arc_body_memory(arc_body *b) {
+    fz_buf m = b->packed;
+    b->packed = (fz_buf){0};
+    m.len = 0;
+    return m;
 }
 
 uint64_t arc_body_rows(const arc_body *b) { return b->rows; }
@@ -200,8 +237,8 @@ size_t arc_body_open(const arc_body *b) {
 /* ---- reading ---- */
 
 fz_status arc_body_read(const arc_body *b, arc_bytes_fn fn, void *cx, fz_error *err) {
+    if (b->whole) return fn(cx, b->packed.data, b->packed.len, err);
     fz_buf around = {0}, own = {0};
-    uint32_t crc = 0;
     arc_head(b->codec, &around);
     fz_status rc = around.len ? fn(cx, around.data, around.len, err) : FZ_OK;
     for (uint32_t i = 0; rc == FZ_OK && i < b->n_pieces; i++) {
@@ -209,10 +246,9 @@ fz_status arc_body_read(const arc_body *b, arc_bytes_fn fn, void *cx, fz_error *
         const uint8_t *p;
         rc = bytes_at(b, x->at, x->len, &own, &p, err);
         if (rc == FZ_OK) rc = fn(cx, p, x->len, err);
-        if (b->codec == ARC_GZIP) crc = arc_crc_join(crc, x->crc, x->raw_len);
     }
     around.len = 0;
-    arc_tail(b->codec, crc, b->raw, &around);
+    arc_tail(b->codec, b->crc, b->raw, &around);
     if (rc == FZ_OK && around.len) rc = fn(cx, around.data, around.len, err);
     fz_buf_free(&around);
     fz_buf_free(&own);

@@ -18,7 +18,7 @@
 #include "delivery/archive_int.h"
 #include <inttypes.h>
 
-#define SMALL ((uint64_t)1 << 20) /* objects up to here are put together in memory */
+#define SMALL ((uint64_t)1 << 20) /* objects up to here are put together in memory where they are not yet */
 #define ERROR_TYPE "s3-failed"
 
 static fz_status moved(const dlv_delivery *d, uint64_t lot, fz_error *err) {
@@ -60,7 +60,9 @@ static fz_status put_object(archive *x, archive_lot *l, const char *location, fz
     l->tried = true;
     l->attempts++;
     fz_status rc;
-    if (arc_body_size(l->body) <= SMALL) {
+    const void *whole = arc_body_whole(l->body);
+    if (whole) rc = fio_put(x->io, location, whole, arc_body_size(l->body), err);
+    else if (arc_body_size(l->body) <= SMALL) {
         fz_buf b = {0};
         fz_buf_reserve(&b, arc_body_size(l->body));
         rc = arc_body_read(l->body, to_buf, &b, err);

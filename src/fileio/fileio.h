@@ -5,7 +5,7 @@
  *     kept as given in all that is written into tables; only this room maps it to a path or key, byte for byte, never folding "//" or "..". A key of S3 is
  *     its location without scheme, bucket and one slash; "%", "+" and ".." in it are characters like any other.
  *  2. An object is visible only when it is whole and durable. Local writes go to a hidden temporary name beside the target,
- *     fsync, rename (or link for if-absent), fsync of the directory. On S3 an object appears whole, with its PUT or the end of its multipart upload.
+ *     fsync, rename (or link for if-absent), fsync of the directory; what is large goes past the page cache where the file system lets it. On S3 an object appears whole, with its PUT or the end of its multipart upload.
  *  3. No call leaves a temporary behind on failure when it can help it; left-overs of a killed process begin with ".frazil-".
  *     On S3 that can be parts of an upload: a bucket that frazil writes to should have a lifecycle rule AbortIncompleteMultipartUpload (a few days).
  *  4. Nothing here deletes unless told to. Buckets of S3 Tables know no deletes: there fio_delete is FZ_OK and leaves the object to S3 Tables' own removal.
@@ -14,7 +14,7 @@
  *         ("file.exists") for put-if-absent on an existing object; USER "file.not-found" for what is not there, "file.permission",
  *         "file.name-too-long", "file.scheme" (a location of a store that this build does not have); of S3: USER "file.no-bucket", "file.bucket", "file.access-point",
  *         "file.kms", "file.unsupported", "file.request", "file.no-conditional-writes", RETRY "aws.unavailable", "aws.throttled", and those of aws.h.
- * Tests: the fault points file.write and file.fsync, and FRAZIL_STORE_SEED=SEED[:PERMILLE], which lets that share of all writes,
+ * Tests: the fault points file.write, file.direct (a file system that refuses O_DIRECT) and file.fsync, and FRAZIL_STORE_SEED=SEED[:PERMILLE], which lets that share of all writes,
  *         fsyncs and renames of the local store fail with EIO or ENOSPC, and of all requests to S3 before they are sent (the n-th call of a process always in
  *         the same way).
  * Threads: any; a fio_writer and a fio_batch belong to one thread at a time.
@@ -43,7 +43,8 @@ fz_status fio_read(fio *io, const char *location, size_t max, fz_buf *out, fz_er
 fz_status fio_read_range(fio *io, const char *location, uint64_t from, size_t n, void *out, fz_error *err) FZ_MUST_USE;
 fz_status fio_size(fio *io, const char *location, uint64_t *size, fz_error *err) FZ_MUST_USE;
 fz_status fio_exists(fio *io, const char *location, bool *out, fz_error *err) FZ_MUST_USE;
-fz_status fio_put(fio *io, const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;           /* replaces */
+/* Replaces. A large object goes past the page cache only from memory that begins on a page (fz_aligned). */
+fz_status fio_put(fio *io, const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;
 /* CONFLICT if there. UNKNOWN ("file.unknown"): whether it was created (S3), or whether it would survive a crash (local files), could not be learned. */
 fz_status fio_put_if_absent(fio *io, const char *location, const void *p, size_t n, fz_error *err) FZ_MUST_USE;
 fz_status fio_delete(fio *io, const char *location, fz_error *err) FZ_MUST_USE;                                 /* not there: FZ_OK */
@@ -68,7 +69,7 @@ fz_status fio_abort_uploads(fio *io, const char *location, int64_t begun_before_
 /* May an object be written here? Begins an upload in parts and gives it up: nothing is left, also where nothing can be deleted (S3 Tables). S3 only, USER "file.scheme" elsewhere. */
 fz_status fio_try_upload(fio *io, const char *location, fz_error *err) FZ_MUST_USE;
 
-/* Streaming writes of one object; holds no file descriptor between calls (30,000 may be open at once). At most 256 KiB are in memory: what is more goes to
+/* Streaming writes of one object; all but a few hold no file descriptor between calls (30,000 may be open at once). At most 256 KiB are in memory: what is more goes to
  * a temporary beside the target, for S3 to a staging file (s3.staging-dir), from which full parts are uploaded while the object still grows. */
 typedef struct fio_writer fio_writer;
 fz_status fio_writer_open(fio *io, const char *location, fio_writer **out, fz_error *err) FZ_MUST_USE;

@@ -9,6 +9,8 @@
 #define FIO_TEMP_PREFIX ".frazil-"
 /* A writer's buffer goes to disk when it would pass this; below it an object costs one open(2). */
 #define FIO_BUFFER (256u << 10)
+/* What goes past the page cache is whole blocks of this size, in the file and in memory. */
+#define FIO_BLOCK 4096u
 
 /* key: what a location is inside its store (local: the path; memory: the location itself). */
 typedef struct fio_store {
@@ -26,6 +28,7 @@ typedef struct fio_store {
     fz_status (*finish)(fio_writer *w, fio_batch *batch, fz_error *err);
     void (*abort)(fio_writer *w); /* removes what was spilled */
     size_t (*memory)(const fio_writer *w); /* bytes held beside the buffer; NULL: none */
+    bool blocks; /* it likes to be given whole FIO_BUFFERs, aligned to FIO_BLOCK */
 } fio_store;
 extern const fio_store fio_local, fio_mem, fio_s3_store;
 
@@ -48,10 +51,15 @@ struct fio_writer {
     size_t len, cap;
     uint64_t written; /* bytes spilled */
     uint64_t tag;     /* makes the temporary's name */
+    bool pooled;      /* buf is an aligned FIO_BUFFER from the pool */
+    /* local files: the temporary, -1 while it is not open; counted among those that stay open; O_DIRECT is on; all that follows goes through the page cache; a failure may
+     * have left bytes behind the end */
+    int fd;
+    bool held, direct, cached, ragged;
     struct s3_upload *upload; /* S3: what was spilled */
 };
 
-typedef struct fio_pending { char *path; uint64_t tag; } fio_pending;
+typedef struct fio_pending { char *path; uint64_t tag; bool durable; } fio_pending; /* durable: the temporary is fsynced */
 struct fio_batch { fio_pending *v; size_t n, cap; struct s3_batch *s3; }; /* v: local files; s3: NULL until an object of S3 is added */
 
 fz_status fio_resolve(fio *io, const char *location, const fio_store **store, const char **key, fz_error *err) FZ_MUST_USE;
@@ -73,6 +81,11 @@ int fio_io_rename(const char *from, const char *to);
 char *fio_temp_path(const char *path, uint64_t tag); /* heap */
 int fio_temp_create(const char *temp, const char *path); /* fd, or -errno; makes missing directories */
 uint64_t fio_tag(void);
+/* local_temp.c: the temporary of a writer, made at the first call. */
+fz_status fio_temp_add(fio_writer *w, const void *p, size_t n, fz_error *err) FZ_MUST_USE; /* at w->written; what is there already stays on failure */
+/* The last bytes, n may be 0. durable: fsynced; else write-back has begun. Closed whatever happens, and removed on failure. */
+fz_status fio_temp_end(fio_writer *w, const void *p, size_t n, bool durable, fz_error *err) FZ_MUST_USE;
+void fio_temp_drop(fio_writer *w);
 /* local_batch.c: temporaries -> durable -> visible -> durable by name. On failure none is left. */
 fz_status fio_local_publish(const fio_pending *v, size_t n, fz_error *err) FZ_MUST_USE;
 /* The same for one object that may replace an older one: a failure leaves the old one or the new one. */

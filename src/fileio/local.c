@@ -69,34 +69,13 @@ static fz_status local_stat(fio *io, const char *path, uint64_t *size, fz_error 
     return FZ_OK;
 }
 
-/* Writes bytes into the temporary at w->written. */
-static fz_status spill(fio_writer *w, const void *p, size_t n, fz_error *err) {
-    char *temp = fio_temp_path(w->key, w->tag);
-    int fd = fio_temp_create(temp, w->key), e = fd < 0 ? -fd : fio_io_write(fd, p, n, w->written);
-    if (fd >= 0) {
-        /* Starts write-back without waiting, so that the fsync at the end finds the blocks placed and mostly written. */
-        if (e == 0) sync_file_range(fd, (off_t)w->written, (off_t)n, SYNC_FILE_RANGE_WRITE);
-        if (close(fd) != 0 && e == 0) e = errno;
-        if (e && w->written == 0) unlink(temp);
-    }
-    fz_free(temp);
-    return e ? fio_errno(err, e, "write", w->key) : FZ_OK;
-}
-
-static void drop_temp(fio_writer *w) {
-    if (w->written == 0) return;
-    char *temp = fio_temp_path(w->key, w->tag);
-    unlink(temp);
-    fz_free(temp);
+static void local_abort(fio_writer *w) {
+    if (w->written > 0 || w->ragged) fio_temp_drop(w);
 }
 
 static fz_status local_finish(fio_writer *w, fio_batch *batch, fz_error *err) {
-    fz_status rc = w->len > 0 || w->written == 0 ? spill(w, w->buf, w->len, err) : FZ_OK;
-    if (rc != FZ_OK) {
-        drop_temp(w);
-        return rc;
-    }
-    fio_pending one = {.path = w->key, .tag = w->tag};
+    FZ_TRY(fio_temp_end(w, w->buf, w->len, !batch, err));
+    fio_pending one = {.path = w->key, .tag = w->tag, .durable = !batch};
     if (!batch) return fio_local_publish(&one, 1, err);
     FZ_GROW(batch->v, batch->n, batch->cap);
     w->key = NULL;
@@ -121,17 +100,13 @@ static int claim(const char *temp, const char *path) {
     return e == EPERM || e == ENOTSUP || e == ENOSYS ? errno : e;
 }
 
-static fz_status put_new(const fio_writer *w, fz_error *err) {
-    char *temp = fio_temp_path(w->key, w->tag);
-    int fd = open(temp, O_RDONLY | O_CLOEXEC), e = fd < 0 ? errno : fio_io_fsync(fd);
-    if (fd >= 0) close(fd);
-    fz_status rc = FZ_OK;
-    if (e) rc = fio_errno(err, e, "fsync", w->key);
-    else if ((e = claim(temp, w->key))) rc = fio_errno(err, e, "create", w->key);
-    if (rc != FZ_OK) unlink(temp);
+static fz_status put_new(const char *path, uint64_t tag, fz_error *err) {
+    char *temp = fio_temp_path(path, tag);
+    int e = claim(temp, path);
+    if (e) unlink(temp);
     fz_free(temp);
-    if (rc != FZ_OK) return rc;
-    const char *path = w->key;
+    if (e) return fio_errno(err, e, "create", path);
+    fz_status rc = FZ_OK;
     for (int tries = 0; tries < 3; tries++) /* the object is there for all to see: worth more than one try */
         if ((rc = fio_dirs_sync(&path, 1, err)) == FZ_OK) return FZ_OK;
     fz_error why = err ? *err : (fz_error){0};
@@ -144,11 +119,11 @@ static fz_status local_put(fio *io, const char *path, const void *p, size_t n, b
     struct stat st;
     if (if_absent && lstat(path, &st) == 0) return fio_errno(err, EEXIST, "create", path); /* spares the write; link decides */
     char *key = fz_strdup(path);
-    fio_writer w = {.store = &fio_local, .key = key, .tag = fio_tag()};
-    fz_status rc = spill(&w, p, n, err);
-    fio_pending one = {.path = key, .tag = w.tag};
+    fio_writer w = {.store = &fio_local, .key = key, .tag = fio_tag(), .fd = -1};
+    fz_status rc = fio_temp_end(&w, p, n, true, err);
+    fio_pending one = {.path = key, .tag = w.tag, .durable = true};
     /* Replacing must not go through fio_local_publish: when it fails, the old object or the new one stays, never none. */
-    if (rc == FZ_OK && if_absent) rc = put_new(&w, err);
+    if (rc == FZ_OK && if_absent) rc = put_new(key, w.tag, err);
     else if (rc == FZ_OK) rc = fio_local_replace(&one, err);
     fz_free(key);
     return rc;
@@ -159,8 +134,6 @@ static fz_status local_remove(fio *io, const char *path, fz_error *err) {
     if (unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR) return FZ_OK;
     return fio_errno(err, errno, "delete", path);
 }
-
-static void local_abort(fio_writer *w) { drop_temp(w); }
 
 /* ---- walking ---- */
 
@@ -238,5 +211,5 @@ static fz_status local_remove_tree(fio *io, const char *path, fz_error *err) {
 
 const fio_store fio_local = {
     .read = local_read, .read_range = local_read_range, .stat = local_stat, .put = local_put, .remove = local_remove, .list = local_list,
-    .list_dirs = local_list_dirs, .remove_tree = local_remove_tree, .spill = spill, .finish = local_finish, .abort = local_abort,
+    .list_dirs = local_list_dirs, .remove_tree = local_remove_tree, .spill = fio_temp_add, .finish = local_finish, .abort = local_abort, .blocks = true,
 };

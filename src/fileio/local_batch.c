@@ -36,6 +36,7 @@ void fio_batch_free(fio_batch *b) {
 }
 
 static fz_status sync_temp(const fio_pending *p, fz_error *err) {
+    if (p->durable) return FZ_OK;
     char *temp = fio_temp_path(p->path, p->tag);
     /* A failure of write-back since the file was closed is still reported to the first fsync of a new descriptor. */
     int fd = open(temp, O_RDONLY | O_CLOEXEC), e = fd < 0 ? errno : fio_io_fsync(fd);

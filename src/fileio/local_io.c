@@ -47,6 +47,7 @@ int fio_io_write(int fd, const void *p, size_t n, uint64_t at) {
     int e = fio_io_injected("file.write");
     /* An injected failure leaves half of the bytes behind, as a full disk does. */
     size_t want = e ? n / 2 : n;
+    if (e && want >= FIO_BLOCK) want -= want % FIO_BLOCK;
     for (size_t done = 0; done < want;) {
         ssize_t w = pwrite(fd, (const char *)p + done, want - done, (off_t)(at + done));
         if (w < 0 && errno == EINTR) continue;

@@ -140,7 +140,7 @@ static void fill(arc_body *b, arc_packer *p, uint32_t n, uint32_t step, bool oth
 static void object_of(arc_codec c, size_t memory, uint32_t n, uint32_t step, bool other_way, bool as_dict, fz_buf *out) {
     fz_error err;
     arc_packer *p = arc_packer_new(c);
-    arc_body *b = arc_body_new(c, memory, true, "/tmp");
+    arc_body *b = arc_body_new(c, memory, true, "/tmp", (fz_buf){0});
     fill(b, p, n, step, other_way, as_dict);
     assert_int_equal(arc_body_rows(b), 2 * n);
     assert_int_equal(arc_body_read(b, collect, out, &err), FZ_OK);
@@ -186,6 +186,56 @@ static void same_rows_are_same_bytes(void **state) {
     fz_buf_free(&want);
 }
 
+/* Rows of one split in memory are packed where the object stands, whatever was packed there before. */
+static void one_split_is_whole_in_memory(void **state) {
+    (void)state;
+    enum { N = 9000 };
+    fz_error err;
+    fz_buf spare = {0}, want = {0};
+    for (uint32_t i = 0; i < N; i++) want_line(&want, i);
+    for (arc_codec c = ARC_PLAIN; c <= ARC_ZSTD; c++) {
+        fz_buf apart = {0};
+        for (int round = 0; round < 4; round++) { /* spilled, in memory, in that memory again, empty */
+            fz_arena *a = fz_arena_new();
+            const col_schema *s = schema_of(a);
+            arc_packer *p = arc_packer_new(c);
+            arc_body *b = arc_body_new(c, round ? 4 << 20 : 1000, false, "/tmp", spare);
+            arc_lines *l = arc_lines_begin(arc_encoder_new(a, s, false, false), rows_of(a, s, 0, N, false), N, a);
+            if (round < 3) assert_int_equal(arc_body_add(b, p, 0, 0, l, N, NULL, &err), FZ_OK);
+            arc_lines_end(l);
+            arc_body_seal(b, p);
+            const uint8_t *whole = arc_body_whole(b);
+            assert_int_equal(whole != NULL, round > 0);
+            fz_buf read = {0};
+            assert_int_equal(arc_body_read(b, collect, &read, &err), FZ_OK);
+            assert_int_equal(read.len, arc_body_size(b));
+            if (round == 0) fz_buf_append(&apart, read.data, read.len);
+            else if (round < 3) {
+                assert_int_equal((uintptr_t)whole % 4096, 0);
+                assert_int_equal(arc_body_size(b), apart.len);
+                assert_memory_equal(whole, apart.data, apart.len);
+                assert_memory_equal(read.data, apart.data, apart.len);
+            }
+            if (c == ARC_GZIP && round == 1) {
+                fz_buf back = {0};
+                unzip(&read, &back);
+                assert_int_equal(back.len, want.len);
+                assert_memory_equal(back.data, want.data, want.len);
+                fz_buf_free(&back);
+            }
+            fz_buf_free(&read);
+            spare = arc_body_memory(b);
+            assert_int_equal(spare.len, 0);
+            arc_body_free(b);
+            arc_packer_free(p);
+            fz_arena_free(a);
+        }
+        fz_buf_free(&apart);
+    }
+    fz_buf_free(&spare);
+    fz_buf_free(&want);
+}
+
 typedef struct walk { uint32_t n; fz_buf text; } walk;
 static fz_status see_line(void *cx, fz_sv line, int64_t ms, fz_error *err) {
     (void)err;
@@ -207,7 +257,7 @@ static void lines_come_back_with_their_times(void **state) {
         for (size_t memory = 0; memory < 2 << 20; memory += 1 << 20) {
             walk w = {0};
             arc_packer *p = arc_packer_new(c);
-            arc_body *b = arc_body_new(c, memory, true, "/tmp");
+            arc_body *b = arc_body_new(c, memory, true, "/tmp", (fz_buf){0});
             fill(b, p, 3000, 500, true, false);
             assert_int_equal(arc_body_oldest_ms(b), 1700000000000 - 78);
             assert_int_equal(arc_body_lines(b, see_line, &w, &err), FZ_OK);
@@ -226,7 +276,7 @@ static void no_room_to_spill(void **state) {
     fz_arena *a = fz_arena_new();
     const col_schema *s = schema_of(a);
     arc_packer *p = arc_packer_new(ARC_PLAIN);
-    arc_body *b = arc_body_new(ARC_PLAIN, 0, false, "/nowhere/at/all");
+    arc_body *b = arc_body_new(ARC_PLAIN, 0, false, "/nowhere/at/all", (fz_buf){0});
     arc_lines *l = arc_lines_begin(arc_encoder_new(a, s, true, true), rows_of(a, s, 0, 4000, false), 4000, a);
     assert_int_equal(arc_body_add(b, p, 0, 0, l, 4000, NULL, &err), FZ_RETRY);
     assert_string_equal(err.code, "delivery.spill");
@@ -367,7 +417,7 @@ static void times_in_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefixes_are_those_of_firehose), cmocka_unit_test(random_strings_follow_from_the_uuid), cmocka_unit_test(names), cmocka_unit_test(crc_of_pieces),
-        cmocka_unit_test(same_rows_are_same_bytes), cmocka_unit_test(lines_come_back_with_their_times), cmocka_unit_test(no_room_to_spill), cmocka_unit_test(values), cmocka_unit_test(texts_and_maps_of_texts), cmocka_unit_test(times_in_rows), cmocka_unit_test(fixed_parts),
+        cmocka_unit_test(same_rows_are_same_bytes), cmocka_unit_test(one_split_is_whole_in_memory), cmocka_unit_test(lines_come_back_with_their_times), cmocka_unit_test(no_room_to_spill), cmocka_unit_test(values), cmocka_unit_test(texts_and_maps_of_texts), cmocka_unit_test(times_in_rows), cmocka_unit_test(fixed_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

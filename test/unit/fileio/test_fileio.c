@@ -203,10 +203,158 @@ static void test_append_fails_whole(void **state) {
     fz_buf_free(&got);
 }
 
+static uint8_t *pattern(size_t n) { /* on a page; tells where each byte belongs */
+    uint8_t *p = fz_aligned(FIO_BLOCK, (n / FIO_BLOCK + 1) * FIO_BLOCK);
+    for (size_t i = 0; i < n; i++) p[i] = (uint8_t)(i * 2654435761u >> 13);
+    return p;
+}
+static void is_pattern(const char *location, const uint8_t *want, size_t n) {
+    fz_buf got = {0};
+    OK(fio_read(NULL, location, n, &got, &err));
+    assert_int_equal(got.len, n);
+    assert_memory_equal(got.data, want, n);
+    fz_buf_free(&got);
+}
+/* Does the file system of the tests take O_DIRECT? */
+static bool can_direct(void) {
+    char path[100];
+    snprintf(path, sizeof path, "%s/can-direct", root);
+    int fd = open(path, O_WRONLY | O_CREAT | O_DIRECT | O_CLOEXEC, 0644);
+    void *p = fz_aligned(FIO_BLOCK, FIO_BLOCK);
+    memset(p, 0, FIO_BLOCK);
+    bool can = fd >= 0 && pwrite(fd, p, FIO_BLOCK, 0) == FIO_BLOCK;
+    fz_free(p);
+    if (fd >= 0) close(fd);
+    return can;
+}
+
+/* Large objects, past the page cache or not, whoever refuses it and when: the same bytes. */
+static void test_direct(void **state) {
+    (void)state;
+    enum { N = (3 << 20) + 12345 };
+    static const char *const refusals[] = {NULL, "file.direct:1:eio", "file.direct:2:eio", "file.direct:4:eio", "file.direct:0:eio"};
+    static const size_t steps[] = {1000, FIO_BUFFER, FIO_BUFFER + 1, N};
+    static const size_t sizes[] = {FIO_BUFFER, FIO_BUFFER + 1, 2 * FIO_BUFFER + 100000, N};
+    uint8_t *p = pattern(N);
+    bool can = can_direct();
+    for (size_t r = 0; r < sizeof refusals / sizeof *refusals; r++)
+        for (size_t s = 0; s < sizeof steps / sizeof *steps; s++)
+            for (size_t z = 0; z < sizeof sizes / sizeof *sizes; z++) {
+                OK(fz_fault_arm(refusals[r], &err));
+                fio_batch *b = fio_batch_new();
+                fio_writer *w;
+                uint64_t size;
+                OK(fio_writer_open(NULL, path_of("direct/w"), &w, &err));
+                for (size_t at = 0; at < sizes[z]; at += steps[s]) OK(fio_writer_append(w, p + at, steps[s] < sizes[z] - at ? steps[s] : sizes[z] - at, &err));
+                if (w->written) assert_int_equal(w->direct, can && (r == 0 || (r == 3 && w->written <= 2 * FIO_BUFFER)));
+                OK(fio_writer_finish_in(w, z % 2 ? b : NULL, &size, &err));
+                OK(fio_batch_sync(b, &err));
+                fio_batch_free(b);
+                assert_int_equal(size, sizes[z]);
+                is_pattern(path_of("direct/w"), p, sizes[z]);
+            }
+    static const size_t puts[] = {65535, 65537, 69632, N};
+    for (size_t r = 0; r < sizeof refusals / sizeof *refusals; r++)
+        for (size_t z = 0; z < sizeof puts / sizeof *puts; z++)
+            for (size_t off = 0; off < 2; off++) {
+                OK(fz_fault_arm(refusals[r], &err));
+                OK(fio_put(NULL, path_of("direct/p"), p + off, puts[z] - off, &err));
+                is_pattern(path_of("direct/p"), p + off, puts[z] - off);
+            }
+    fz_free(p);
+}
+
+/* Any of the writes of one append fails: the same call may be made again, the object may end without it, or be given up. */
+static void test_append_takes_back(void **state) {
+    (void)state;
+    enum { N = 1200000, FIRST = 5000 };
+    uint8_t *p = pattern(N);
+    char dir[100], spec[64];
+    snprintf(dir, sizeof dir, "%s/back", root);
+    for (int first = 0; first <= FIRST; first += FIRST)
+        for (int n = 1; n <= 4; n++)
+            for (int what = 0; what < 3; what++) {
+                fio_writer *w;
+                uint64_t size;
+                OK(fio_writer_open(NULL, path_of("back/x"), &w, &err));
+                OK(fio_writer_append(w, p, (size_t)first, &err));
+                snprintf(spec, sizeof spec, "file.write:%d:enospc", n);
+                OK(fz_fault_arm(spec, &err));
+                assert_int_equal(fio_writer_append(w, p + first, (size_t)(N - first), &err), FZ_RETRY);
+                assert_string_equal(err.code, "file.no-space");
+                if (what == 0) OK(fio_writer_append(w, p + first, (size_t)(N - first), &err));
+                if (what == 2) fio_writer_abort(w);
+                else {
+                    OK(fio_writer_finish(w, &size, &err));
+                    assert_int_equal(size, what == 0 ? N : first);
+                    is_pattern(path_of("back/x"), p, size);
+                }
+                assert_int_equal(temporaries(dir), 0);
+            }
+    fz_free(p);
+}
+
+/* More large objects at the same time than may keep their file open. */
+static void test_many_large(void **state) {
+    (void)state;
+    enum { N = 100, SIZE = 700000 };
+    struct rlimit old, few = {64, 64};
+    getrlimit(RLIMIT_NOFILE, &old);
+    few.rlim_max = old.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &few);
+    uint8_t *p = pattern(SIZE + N);
+    static fio_writer *w[N];
+    char name[32];
+    for (int round = 0; round < 2; round++) { /* twice: what was kept open is given back */
+        for (int i = 0; i < N; i++) {
+            snprintf(name, sizeof name, "large/f%d", i);
+            OK(fio_writer_open(NULL, path_of(name), &w[i], &err));
+        }
+        for (int at = 0; at < SIZE; at += SIZE / 7)
+            for (int i = 0; i < N; i++) OK(fio_writer_append(w[i], p + i + at, SIZE / 7, &err));
+        if (round == 1) assert_true(w[0]->fd >= 0 && w[N - 1]->fd < 0);
+        for (int i = 0; i < N; i++) {
+            snprintf(name, sizeof name, "large/f%d", i);
+            if (i % 3 == 0) fio_writer_abort(w[i]);
+            else OK(fio_writer_finish(w[i], NULL, &err));
+            if (i % 3) is_pattern(path_of(name), p + i, SIZE);
+        }
+    }
+    setrlimit(RLIMIT_NOFILE, &old);
+    fz_free(p);
+    char dir[100];
+    snprintf(dir, sizeof dir, "%s/large", root);
+    assert_int_equal(temporaries(dir), 0);
+}
+
+/* A temporary that somebody removed is no object. */
+static void test_temporary_removed(void **state) {
+    (void)state;
+    uint8_t *p = pattern(1 << 20);
+    for (int batch = 0; batch < 2; batch++) {
+        fio_writer *w;
+        fio_batch *b = fio_batch_new();
+        OK(fio_writer_open(NULL, path_of("away/x"), &w, &err));
+        OK(fio_writer_append(w, p, 1 << 20, &err));
+        char *temp = fio_temp_path(w->key, w->tag);
+        assert_int_equal(unlink(temp), 0);
+        fz_free(temp);
+        fz_status rc = fio_writer_finish_in(w, batch ? b : NULL, NULL, &err);
+        if (rc == FZ_OK) rc = fio_batch_sync(b, &err);
+        assert_int_equal(rc, FZ_USER);
+        bool there;
+        OK(fio_exists(NULL, path_of("away/x"), &there, &err));
+        assert_false(there);
+        fio_batch_free(b);
+    }
+    fz_free(p);
+}
+
 /* Whatever call fails, the object is whole or not there, and no temporary is left. */
 static void test_each_failure(void **state) {
     (void)state;
     static const char *const points[] = {"file.write", "file.fsync"};
+    static char large[900000];
     for (unsigned p = 0; p < 2; p++)
         for (int n = 1; n <= 12; n++) {
             char spec[64], dir[128];
@@ -221,7 +369,9 @@ static void test_each_failure(void **state) {
                 fio_writer *w;
                 OK(fio_writer_open(NULL, file, &w, &err));
                 OK(fio_writer_append(w, "0123456789", 10, &err));
-                rc = fio_writer_finish_in(w, b, NULL, &err);
+                if (i == 1) rc = fio_writer_append(w, large, sizeof large, &err);
+                if (rc != FZ_OK) fio_writer_abort(w);
+                else rc = fio_writer_finish_in(w, b, NULL, &err);
             }
             if (rc == FZ_OK) rc = fio_batch_sync(b, &err);
             fio_batch_free(b);
@@ -472,7 +622,7 @@ static void test_lock(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        T(test_whole_objects), T(test_streaming), T(test_many_open), T(test_append_fails_whole), T(test_each_failure), T(test_put_faults),
+        T(test_whole_objects), T(test_streaming), T(test_many_open), T(test_append_fails_whole), T(test_direct), T(test_append_takes_back), T(test_many_large), T(test_temporary_removed), T(test_each_failure), T(test_put_faults),
         T(test_put_if_absent_race), T(test_listing), T(test_locations), T(test_errno_classes), T(test_directory_removed_meanwhile), T(test_directories), T(test_lock), T(test_fsyncs_of_a_batch),
     };
     return cmocka_run_group_tests_name("fileio", tests, NULL, NULL);
