@@ -25,6 +25,8 @@
 #define FZ_MAX_UPLOAD_MEMORY (8ull << 20)  /* in memory */
 #define FZ_MAX_UPLOAD_DISK (512ull << 20)  /* in staging files */
 #define FZ_MAX_DIVERTED_OPEN 1000          /* error objects that one table may lack and name: each of its snapshots carries their list */
+#define FZ_FEW_DIVERTED_OPEN 100           /* with more of them an object gathers longer: a slow stream must not use the limit up in tiny ones */
+#define FZ_DIVERTED_GATHER_MS 60000        /* ... for so long */
 #define FZ_MAX_ERROR_OBJECT (64ull << 20)  /* bytes of an error object at which no more is put into it */
 #define FZ_BATCH_ROWS 8192                 /* rows of a batch that sources aim at */
 #define FZ_MAX_AWS_FILE (1u << 20)         /* bytes of a profile, token or SSO cache file of AWS */

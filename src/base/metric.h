@@ -107,6 +107,7 @@
     X(DELIVERY_COMMITS, "frazil_delivery_commits_total", COUNTER, "commits", "delivery", NULL, "Lots and commits that the other side has.") \
     X(DELIVERY_ATTEMPTS, "frazil_delivery_attempts_total", COUNTER, "attempts", "delivery", NULL, "Times that one was tried.") \
     X(DELIVERY_LAST, "frazil_delivery_last_commit_timestamp_ms", GAUGE, "ms", "delivery", NULL, "When the newest one ended; 0: none by this process.") \
+    X(DELIVERY_OPEN, "frazil_delivery_open_objects", GAUGE, "objects", "delivery", NULL, "Error objects of the table that wait for frazil replay. At 1000 nothing further is given up, and the delivery waits.") \
     X(ICE_PARTITIONS, "firehose_delivery_to_iceberg_active_partitions_count", GAUGE, "partitions", "delivery", "DeliveryToIceberg.ActivePartitionsCount", "DeliveryToIceberg.ActivePartitionsCount: partitions that the newest commit added files to.") \
     X(ICE_BYTES, "firehose_delivery_to_iceberg_bytes", COUNTER, "bytes", "delivery", "DeliveryToIceberg.Bytes", "DeliveryToIceberg.Bytes: bytes of data files made visible.") \
     X(ICE_FRESHNESS, "firehose_delivery_to_iceberg_data_freshness", GAUGE, "seconds", "delivery", "DeliveryToIceberg.DataFreshness", "DeliveryToIceberg.DataFreshness: seconds since the oldest record came in that is not delivered yet; it rises while anything is stuck.") \

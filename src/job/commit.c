@@ -174,6 +174,7 @@ static fz_status write_commit(try_state *t, const cat_table *base, const job_lin
         cat_table_free(next);
     }
     ice_changes_free(&r.changes);
+    if (rc == FZ_OK) t->s->n_open = n_diverted;
     if (rc == FZ_OK) remove_unused(t, &r);
     if (rc == FZ_UNKNOWN) t->ever_unknown = true;
     else if (rc != FZ_OK) remove_written(t, &r);
@@ -212,6 +213,7 @@ static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
     if (rc == FZ_OK) {
         if (l.unproven && t->j->positions == POSITIONS_ADOPT) l.found = true;
         *how = compare(t->p, &l, err);
+        if (*how == TABLE_HAS_IT) t->s->n_open = l.marks.n_diverted;
         t->by_other = *how == TABLE_HAS_IT && !l.commit_seen && l.whole;
         if (*how == TABLE_AS_REMEMBERED && ice_metadata_snapshot(base->metadata, t->append.snapshot_id)) *how = rolled_back(t, err);
         if (*how == TABLE_AS_REMEMBERED) rc = fz_fault_status("commit.checked", err);

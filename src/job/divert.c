@@ -63,7 +63,8 @@ struct job_divert {
     atomic_int_fast64_t cut_ms;      /* records that came in later are not taken, unless they were tried before */
     atomic_int_fast64_t next_old_ms; /* when the oldest record came in that was left; INT64_MAX: none was */
     atomic_bool full;
-    int64_t began_ns, looked_ns, next_ns; /* next_ns: no pass before */
+    int64_t began_ns, looked_ns;
+    int64_t next_ns, gathered_ns; /* no pass before; nor before the latter, unless a source has no room for what gathers */
     fz_error why;
     uint32_t attempts;
     pthread_mutex_t lock;            /* the body */
@@ -79,7 +80,7 @@ struct job_divert {
     job_diverts *list;
     fz_status rc;
     fz_error err;
-    fz_log_limit full_limit;
+    fz_log_limit full_limit, many_limit;
 };
 
 /* ---- options ---- */
@@ -275,11 +276,39 @@ int64_t job_divert_wait_ns(const job_sink *s, int64_t now_ns, int64_t wait_ns) {
     return next > now_ns && next - now_ns < wait_ns ? next - now_ns : wait_ns; /* the last attempt comes when the window ends, not long before */
 }
 
-bool job_divert_due(job_sink *s) {
+typedef struct room { uint64_t used, limit, full; } room;
+static void take_room(void *cx, fz_metric m, const char *label, uint64_t v) {
+    (void)label;
+    room *r = cx;
+    if (m == FZ_M_SPOOL_DISK) r->used = v;
+    if (m == FZ_M_SPOOL_LIMIT) r->limit = v;
+    if (m == FZ_M_SPOOL_FULL) r->full = v;
+}
+/* Is a spool of its sources half full? Senders shall not wait because objects are to be large. */
+static bool is_pressed(const job *j, const job_sink *s) {
+    bool pressed = false;
+    for (uint32_t k = 0; k < j->n_sources; k++) {
+        room r = {0};
+        if (s->splits[k]) src_metrics(j->sources[k]->source, take_room, &r);
+        pressed |= r.full || (r.limit && r.used >= r.limit / 2);
+    }
+    return pressed;
+}
+static uint32_t open_objects(const job_sink *s) { return s->n_open + job_diverts_unnamed(s->diverts); }
+void job_divert_count(job_sink *s) {
+    uint64_t suppressed;
+    uint32_t n = open_objects(s);
+    job_tally_open(&s->tally, n);
+    if (s->divert && n >= FZ_MAX_DIVERTED_OPEN / 5 * 4 && fz_log_allowed(&s->divert->many_limit, 1, 60000, &suppressed))
+        fz_log(FZ_LOG_WARN, "divert.many", FZ_KV("table", "%s", s->text), FZ_KV("objects", "%u", n), FZ_KV("most", "%u", FZ_MAX_DIVERTED_OPEN), FZ_KV("reason", "%s", "error objects wait for `frazil replay`: with the most of them nothing further is given up"), NULL);
+}
+
+bool job_divert_due(const job *j, job_sink *s) {
     job_divert *d = s->divert;
     int64_t now = fz_mono_ns();
     if (!d || !s->can_rewind || d->putting || s->status != SINK_WAITING || !s->failing_since_ns || now - s->failing_since_ns < d->retry_ms * 1000000 || now < d->next_ns) return false;
-    if (s->n_open + job_diverts_unnamed(s->diverts) < FZ_MAX_DIVERTED_OPEN) return true;
+    if (now < d->gathered_ns && !is_pressed(j, s)) return false;
+    if (open_objects(s) < FZ_MAX_DIVERTED_OPEN) return true;
     uint64_t suppressed;
     if (fz_log_allowed(&d->full_limit, 1, 60000, &suppressed))
         fz_log(FZ_LOG_ERROR, "divert.full", FZ_KV("table", "%s", s->text), FZ_KV("objects", "%u", FZ_MAX_DIVERTED_OPEN), FZ_KV("reason", "%s", "so many error objects wait for `frazil replay`: the sink waits with what it has"), NULL);
@@ -320,10 +349,12 @@ static void answered(void *cx, job_source *src, uint32_t split, job_split_state 
     no_limit(cx, src, split, st);
 }
 
-/* The next pass: when what was left is old enough, and a quarter of the window more has gathered. */
-static void plan_next(job_divert *d, bool more) {
+/* The next pass: when what was left is old enough, and a quarter of the window more has gathered, or a minute's when many objects are open. */
+static void plan_next(const job_sink *s, bool more) {
+    job_divert *d = s->divert;
     int64_t now = fz_now_ms(), left = atomic_load(&d->next_old_ms), from = left == INT64_MAX ? now : left, wait = from + d->retry_ms + d->retry_ms / 4 - now;
     d->next_ns = fz_mono_ns() + (more || wait < 0 ? 0 : wait) * 1000000;
+    d->gathered_ns = d->next_ns + (more ? 0 : job_diverts_gather_ms(d->retry_ms, open_objects(s)) - d->retry_ms / 4) * 1000000;
 }
 
 static void give_up_pass(job *j, job_sink *s, const fz_error *err) {
@@ -454,7 +485,7 @@ static void end_pass(job *j, job_sink *s) { /* workers are parked */
     job_set_status(j, s, SINK_WAITING);
     s->wait_until_ns = fz_mono_ns();
     job_given *g = make_given(j, s);
-    plan_next(d, atomic_load(&d->full));
+    plan_next(s, atomic_load(&d->full));
     if (!g->n) { /* nothing is old enough */
         job_given_free(g);
         drop_body(d);
@@ -509,6 +540,7 @@ static void settle_put(job *j, job_sink *s) {
             st->base_diverted = true;
         }
         job_note_stands(j, s);
+        job_divert_count(s);
         each_split(j, s, answered, NULL);
         count_given(s, g);
         fz_log(g->rows ? FZ_LOG_WARN : FZ_LOG_INFO, "sink.diverted", FZ_KV("table", "%s", s->text), FZ_KV("rows", "%" PRIu64, g->rows), FZ_KV("records", "%" PRIu64, g->records), FZ_KV("splits", "%u", g->n),

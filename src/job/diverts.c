@@ -186,7 +186,7 @@ fz_status job_diverts_add(job_diverts *d, job_given *g, fz_error *err) {
 
 uint32_t job_diverts_unnamed(const job_diverts *d) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < d->n; i++) n += !d->v[i]->named;
+    for (uint32_t i = 0; i < d->n; i++) n += !d->v[i]->named && d->v[i]->rows;
     return n;
 }
 
@@ -197,6 +197,7 @@ static bool beyond(const job_given *g, const job_lineage *l) {
     }
     return true;
 }
+int64_t job_diverts_gather_ms(int64_t retry_ms, uint32_t open) { return open < FZ_FEW_DIVERTED_OPEN || retry_ms / 4 > FZ_DIVERTED_GATHER_MS ? retry_ms / 4 : FZ_DIVERTED_GATHER_MS; }
 const char *job_diverts_next_unnamed(const job_diverts *d, const job_lineage *l, uint32_t *at) {
     while (d && *at < d->n) {
         const job_given *g = d->v[(*at)++];
@@ -286,6 +287,18 @@ static fz_status resolve_one(job_given *g, const job_lineage *l, const job_resol
         if (g->counted && g->rows && !(l->found && job_diverted_find(l->marks.diverted, l->marks.n_diverted, g->object))) with->landed(with->cx, g);
     }
     return FZ_OK;
+}
+
+static bool told_by(const job_pending *p, const job_given *g) {
+    for (uint32_t i = 0; i < g->n; i++) {
+        uint32_t k = 0;
+        while (k < p->n_ranges && job_split_key_cmp(&p->ranges[k].key, &g->v[i].range.key) != 0) k++;
+        if (k == p->n_ranges || p->ranges[k].to < g->v[i].range.to) return false;
+    }
+    return true;
+}
+void job_diverts_told(job_diverts *d, const job_pending *p) {
+    for (uint32_t i = 0; i < d->n; i++) d->v[i]->named |= told_by(p, d->v[i]);
 }
 
 fz_status job_diverts_resolve(job_diverts *d, const job_lineage *l, const job_resolve *with, fz_arena *a, job_pending *out, fz_error *err) {

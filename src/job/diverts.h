@@ -34,7 +34,9 @@ fz_status job_diverts_open(const char *state_dir, const char *pipeline, const ch
 void job_diverts_free(job_diverts *d); /* NULL is allowed */
 /* Takes g over, whatever comes: after FZ_OK it is durable, after a failure it is as if it had not been. */
 fz_status job_diverts_add(job_diverts *d, job_given *g, fz_error *err) FZ_MUST_USE;
-uint32_t job_diverts_unnamed(const job_diverts *d);
+uint32_t job_diverts_unnamed(const job_diverts *d); /* error objects that the table has not been told of, as far as is known */
+/* How long records gather, beyond the window that each has, before a pass gives them up: a quarter of the window, longer when so many error objects are open. */
+int64_t job_diverts_gather_ms(int64_t retry_ms, uint32_t open);
 /* Objects with rows that the table (l) does not know: the one at *at or after it, NULL: none. *at begins with 0. */
 const char *job_diverts_next_unnamed(const job_diverts *d, const job_lineage *l, uint32_t *at);
 void job_given_free(job_given *g); /* NULL is allowed */
@@ -56,5 +58,6 @@ typedef struct job_resolve {
     fz_status (*count)(void *cx, const job_given *g, const job_split_key *key, int64_t from, int64_t to, uint64_t *records, uint64_t *rows, fz_error *err);
     void (*landed)(void *cx, const job_given *g); /* the table has its rows by a commit whose answer was lost; counted is true */
 } job_resolve;
+void job_diverts_told(job_diverts *d, const job_pending *p); /* a commit has carried p */
 fz_status job_diverts_resolve(job_diverts *d, const job_lineage *l, const job_resolve *with, fz_arena *a, job_pending *out, fz_error *err) FZ_MUST_USE;
 #endif

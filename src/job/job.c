@@ -269,10 +269,10 @@ static fz_status commit_given(job *j, job_sink *s, fz_error *err) {
         job_commit_outcome out = job_commit(j, p, err);
         bool landed = out == COMMIT_DONE || out == COMMIT_BY_OTHER;
         if (landed) {
+            job_diverts_told(s->diverts, g);
             note_committed(j, p, out == COMMIT_BY_OTHER);
             for (uint32_t i = 0; i < g->n_objects; i++)
                 fz_log(FZ_LOG_INFO, "divert.named", FZ_KV("table", "%s", s->text), FZ_KV("object", "%s", g->objects[i].object), FZ_KV("rows", "%" PRIu64, g->objects[i].rows), NULL);
-            s->n_open += g->n_objects;
             s->pending = (job_pending){0};
             (void)fz_fault("divert.named");
         }
@@ -392,7 +392,7 @@ static void tend_sinks(job *j) {
         }
         if (s->divert && s->status == SINK_WAITING && s->waits != s->given_waits) { /* an attempt has failed since the last look */
             s->given_waits = s->waits;
-            if (job_divert_due(s)) job_divert_begin(j, s);
+            if (job_divert_due(j, s)) job_divert_begin(j, s);
         }
     }
 }
@@ -427,6 +427,7 @@ static void note_committed(job *j, const job_prepared *p, bool by_other) {
         st->base_diverted = false;
     }
     job_note_stands(j, s);
+    if (s->diverts) job_divert_count(s);
     s->rewinds = s->waits = s->given_waits = 0;
     s->committed = true;
     count_committed(s, p, by_other);

@@ -296,7 +296,8 @@ fio *job_divert_store(const job_sink *s);                    /* NULL: no error l
 int64_t job_divert_window_ns(const job_sink *s);             /* INT64_MAX: nothing is given up */
 void job_divert_tried(job *j, job_sink *s);                  /* before what was handed over is dropped; workers are parked */
 int64_t job_divert_wait_ns(const job_sink *s, int64_t now_ns, int64_t wait_ns); /* until the next attempt */
-bool job_divert_due(job_sink *s);                            /* just after an attempt has failed: shall a pass begin? */
+bool job_divert_due(const job *j, job_sink *s);              /* just after an attempt has failed: shall a pass begin? */
+void job_divert_count(job_sink *s);                          /* its open error objects, for metrics; a warning when they are many */
 void job_divert_begin(job *j, job_sink *s);
 void job_divert_tend(job *j, job_sink *s);
 bool job_divert_busy(const job_sink *s);                     /* a put is under way: what was given up is about to change */

@@ -114,6 +114,7 @@ static void delivery_values(const job *j, job_sink *s, uint64_t sum[N_STATES], i
     const value v[] = {{FZ_M_DELIVERY_UP, !t.stuck_ms, 0}, {FZ_M_DELIVERY_AGE, age, 0}, {FZ_M_DELIVERY_LAG, job_sink_lag(s), 0}, {FZ_M_DELIVERY_BYTES, t.bytes, 0}, {FZ_M_DELIVERY_COMMITS, t.commits, 0},
                        {FZ_M_DELIVERY_ATTEMPTS, t.attempts, 0}, {FZ_M_DELIVERY_LAST, (uint64_t)t.last_commit_ms, 0}};
     give(fn, cx, s->text, v, sizeof v / sizeof *v);
+    if (s->table) fn(cx, &(job_metric_point){.metric = FZ_M_DELIVERY_OPEN, .key = s->text, .value = t.open_objects});
     firehose_values(s, &t, age, fn, cx);
 }
 

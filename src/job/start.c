@@ -354,6 +354,7 @@ static fz_status resolve_given(job *j, job_sink *s, const job_table *t, fz_error
     s->pending_arena = NULL;
     s->pending = (job_pending){0};
     s->n_open = t->l.marks.n_diverted;
+    if (s->diverts) job_divert_count(s);
     if (!s->diverts || t->ignore) return FZ_OK;
     given_cx g = {j, s};
     const job_resolve with = {&g, still_readable, count_part, was_delivered};
@@ -366,6 +367,7 @@ static fz_status resolve_given(job *j, job_sink *s, const job_table *t, fz_error
         s->pending.known[i] = p != NULL;
         s->pending.remembered[i] = p ? p->next : 0;
     }
+    job_divert_count(s);
     return FZ_OK;
 }
 

@@ -8,7 +8,7 @@ job_tally job_tally_get(job_tally *t) {
     pthread_mutex_lock(&t->lock);
     job_tally copy = {.in = t->in, .delivered = t->delivered, .filtered = t->filtered, .rejected = t->rejected, .unparseable = t->unparseable, .buffered = t->buffered, .diverted = t->diverted,
                       .by_other = t->by_other, .rows_in = t->rows_in, .bytes_in = t->bytes_in, .bytes = t->bytes, .objects = t->objects, .commits = t->commits, .attempts = t->attempts,
-                      .partitions = t->partitions, .sql_ns = t->sql_ns, .batches = t->batches, .last_commit_ms = t->last_commit_ms, .oldest_ms = t->oldest_ms, .sent_ms = t->sent_ms,
+                      .partitions = t->partitions, .sql_ns = t->sql_ns, .batches = t->batches, .open_objects = t->open_objects, .last_commit_ms = t->last_commit_ms, .oldest_ms = t->oldest_ms, .sent_ms = t->sent_ms,
                       .kept_ms = t->kept_ms, .stuck_ms = t->stuck_ms};
     pthread_mutex_unlock(&t->lock);
     return copy;
@@ -103,6 +103,12 @@ void job_tally_failed(job_tally *t) {
     pthread_mutex_lock(&t->lock);
     t->kept_ms = older(t->kept_ms, t->sent_ms);
     t->sent_ms = 0;
+    pthread_mutex_unlock(&t->lock);
+}
+
+void job_tally_open(job_tally *t, uint64_t objects) {
+    pthread_mutex_lock(&t->lock);
+    t->open_objects = objects;
     pthread_mutex_unlock(&t->lock);
 }
 

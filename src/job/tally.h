@@ -21,6 +21,7 @@ typedef struct job_tally {
     uint64_t rows_in, bytes_in;
     uint64_t bytes, objects, commits, attempts, partitions;
     uint64_t sql_ns, batches;
+    uint64_t open_objects;               /* error objects that wait for a replay; tables */
     int64_t last_commit_ms;
     /* When the oldest row came in: not in a lot yet; in one on its way; dropped and not read again yet. And since when nothing goes on. 0: none. */
     int64_t oldest_ms, sent_ms, kept_ms, stuck_ms;
@@ -62,6 +63,7 @@ void job_tally_dropped(job_tally *t);    /* of what was not sent */
 void job_tally_failed(job_tally *t);     /* what was sent has not arrived */
 /* arrival_ms: of the oldest record that is not committed, 0 unknown. */
 void job_tally_stuck(job_tally *t, bool stuck, int64_t arrival_ms);
+void job_tally_open(job_tally *t, uint64_t objects);
 /* unread_ms: when the oldest record came in that has not been read; 0: none. */
 uint64_t job_tally_age_s(const job_tally *t, int64_t unread_ms, int64_t now_ms);
 #endif

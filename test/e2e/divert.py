@@ -182,7 +182,12 @@ def within():
 def never():
     """Permission that never comes: all rows are in the error location, the job and its archive live, the spool is trimmed. Then it comes: the table names them, replay brings each row once."""
     l = Lake("never")
-    j = l.start()
+    metrics = {"frazil.metrics.path": f"{l.dir}/metrics"}
+
+    def open_objects():
+        return int(re.search(r'frazil_delivery_open_objects\{delivery="c.db.t"\} (\d+)', open(f"{l.dir}/metrics").read())[1])
+
+    j = l.start(settings=metrics)
     l.send(50)
     l.wait("the first rows", lambda: sum(l.ids().values()) == 50, j)
     l.deny()
@@ -192,12 +197,16 @@ def never():
     l.wait("all rows in error objects", lambda: sum(l.diverted().values()) == 400, j)
     require(set(l.diverted()) == set(l.sent[50:]), "other rows are in the error objects")
     l.wait("the archive", lambda: sum(l.archived().values()) == 450, j)
+    given = j.text().count("event=sink.diverted")
+    l.wait("the metric of open objects", lambda: open_objects() == given, j)
     line = l.error_lines()[0]
     require(line["attemptsMade"] >= 1 and line["errorCode"] == "S3.AccessDenied" and line["table"] == "c.db.t" and line["topic"] == "http" and line["rows"] == 1, f"{line}")
     l.grant()
     l.wait("the commit that names them", lambda: "divert.named" in j.text(), j)
     l.send(30)
     l.wait("rows after it", lambda: sum(l.ids().values()) == 80, j)
+    time.sleep(1.5)  # the metrics are written once a second
+    require(open_objects() == given, f"{open_objects()} objects are open, {given} were given up")
     p = subprocess.run([BIN, "inspect", "c.db.t", "-i", l.init(), "--format", "json", "--show", "diverted"], capture_output=True, text=True)
     require(sum(json.loads(x)["rows"] for x in p.stdout.splitlines()) == 400, f"inspect: {p.stdout}{p.stderr}")
     report = l.replay()
@@ -205,7 +214,7 @@ def never():
     l.judge()
     require(not [r for r in l.replay() if r.get("state") == "replayed"], "a second replay found something")
     l.send(20)
-    l.wait("rows after the replay", lambda: sum(l.ids().values()) == 500, j)
+    l.wait("rows after the replay", lambda: sum(l.ids().values()) == 500 and open_objects() == 0, j)
     j.stop()
     audit = l.judge()
     require("diverted 400" in audit, audit)

@@ -322,6 +322,7 @@ static void name_given(walk *w, writer *x) {
         x->exp[k] = x->base[k] = x->pos[k] = g->ranges[i].to;
         x->given[k] = false;
     }
+    job_diverts_told(x->diverts, g);
     x->naming = false;
 }
 

@@ -10,6 +10,20 @@ static fz_error err;
 
 static job_split_key key(int32_t partition) { return (job_split_key){"spool:u1", "http", partition}; }
 
+/* ---- how many objects ---- */
+
+/* A thousand objects last for hours, however short the window is, and a stream that has only begun to be given up is given up as before. */
+static void objects_grow_when_many_are_open(void **state) {
+    (void)state;
+    for (int64_t retry = 1000; retry <= 3600000; retry *= 6) {
+        int64_t all = 0;
+        for (uint32_t open = 0; open < FZ_MAX_DIVERTED_OPEN; open++) all += job_diverts_gather_ms(retry, open);
+        assert_true(all >= 15 * 3600000ll);
+        assert_int_equal(job_diverts_gather_ms(retry, 0), retry / 4);
+        assert_true(job_diverts_gather_ms(retry, 500) >= retry / 4);
+    }
+}
+
 /* ---- summaries ---- */
 
 static void summaries(void **state) {
@@ -179,6 +193,12 @@ static void never_heard_of(void **state) {
     assert_true(p.n_ranges == 1 && !p.known[0] && p.ranges[0].from == 3 && p.ranges[0].to == 30);
     p = pending_at(3, a); /* it was claimed since */
     assert_true(p.n_ranges == 1 && p.known[0] && p.remembered[0] == 3);
+    give("o3", 30, 40, true);
+    assert_int_equal(job_diverts_unnamed(list), 3);
+    job_diverts_told(list, &p); /* the commit has carried the first two */
+    assert_int_equal(job_diverts_unnamed(list), 1);
+    p = pending_at(30, a);
+    assert_true(p.n_objects == 1 && strcmp(p.objects[0].object, "o3") == 0);
     fz_arena_free(a);
 }
 
@@ -205,7 +225,7 @@ static void other_table_and_damage(void **state) {
 
 int main(void) {
     fz_log_set_level(FZ_LOG_OFF);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(summaries), cmocka_unit_test(lines), cmocka_unit_test_setup_teardown(position_decides, setup, teardown), cmocka_unit_test_setup_teardown(never_heard_of, setup, teardown),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(objects_grow_when_many_are_open), cmocka_unit_test(summaries), cmocka_unit_test(lines), cmocka_unit_test_setup_teardown(position_decides, setup, teardown), cmocka_unit_test_setup_teardown(never_heard_of, setup, teardown),
                                        cmocka_unit_test_setup_teardown(other_table_and_damage, setup, teardown)};
     return cmocka_run_group_tests_name("diverts", tests, NULL, NULL);
 }
