@@ -195,6 +195,30 @@ size_t fz_json_plain(uint8_t *d, const char *s, size_t n) {
     }
     return i;
 }
+bool fz_json_is_plain(const char *s, size_t n) {
+    size_t i = 0;
+#ifdef __SSE2__
+    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
+    for (; n - i >= 64; i += 64) {
+        __m128i bad = _mm_setzero_si128();
+        for (size_t k = 0; k < 64; k += 16) {
+            __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(s + i + k));
+            bad = _mm_or_si128(bad, _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)), _mm_cmpeq_epi8(_mm_min_epu8(v, control), v)));
+        }
+        if (_mm_movemask_epi8(bad)) return false;
+    }
+#endif
+    for (; n - i >= 8; i += 8) {
+        uint64_t w;
+        memcpy(&w, s + i, 8);
+        if (has_special(w)) return false;
+    }
+    for (; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c < 0x20 || c == '"' || c == '\\') return false;
+    }
+    return true;
+}
 void fz_buf_json(fz_buf *b, const char *s, size_t n) {
     fz_buf_reserve(b, n + 2);
     b->data[b->len++] = '"';

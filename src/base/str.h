@@ -50,6 +50,8 @@ void fz_buf_puts(fz_buf *b, const char *s);
 void fz_buf_printf(fz_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Copies bytes of s to d, which has room for n, until one has to be escaped in a JSON string. Returns how many; n: all of them. */
 size_t fz_json_plain(uint8_t *d, const char *s, size_t n);
+/* Has none of the n bytes to be escaped in a JSON string? */
+bool fz_json_is_plain(const char *s, size_t n);
 /* A JSON string literal with its quotes; control characters escaped, other bytes as they are. */
 void fz_buf_json(fz_buf *b, const char *s, size_t n);
 void fz_buf_base64(fz_buf *b, const void *p, size_t n);

@@ -2,7 +2,7 @@
  * record can turn out to be broken after half of its fields. See json_int.h.
  *
  * A top-level text column starts as a dictionary: logs repeat hosts, programs and seconds. It turns flat when the values of a batch
- * are too many (JS_DICT_SAMPLE), and stays flat for the batches after it.
+ * are too many (JS_DICT_SAMPLE), and stays flat for the batches after it. A MAP does the same where the format asks for it (json_map.c).
  *
  * What it does not do: no parsing.
  */
@@ -49,6 +49,7 @@ void js_col_free(js_col *c) {
     if (!c->dict) return;
     fz_free(c->dict->slot);
     fz_free(c->dict->hash);
+    fz_free(c->dict->raw);
     fz_free(c->dict);
     c->dict = NULL;
 }
@@ -62,6 +63,7 @@ static void begin_dict(js_col *c) {
         d->slot = fz_malloc(JS_DICT_SLOTS * sizeof *d->slot);
         d->hash_cap = JS_DICT_SLOTS / 2 + 1;
         d->hash = fz_malloc(d->hash_cap * sizeof *d->hash);
+        if (c->kind == COL_MAP) d->raw = fz_malloc(d->hash_cap * sizeof *d->raw);
     }
     memset(d->slot, 0, JS_DICT_SLOTS * sizeof *d->slot);
     c->n_dict = 0;
@@ -92,7 +94,7 @@ void js_col_begin(js_col *c, fz_arena *a, uint32_t rows) {
     unsigned w = col_width(c->kind);
     if (w) c->data = fz_arena_alloc(a, (size_t)w * c->cap);
     bool text = col_is_varlen(c->kind);
-    if ((text && !c->use_dict) || c->kind == COL_ARRAY || c->kind == COL_MAP) {
+    if (!c->use_dict && (text || c->kind == COL_ARRAY || c->kind == COL_MAP)) {
         c->off = fz_arena_alloc(a, ((size_t)c->cap + 1) * sizeof *c->off);
         c->off[0] = 0;
     }
@@ -124,8 +126,9 @@ void js_col_grow_bytes(js_col *c, size_t more) {
 
 void js_col_cut(js_col *c, uint32_t n) {
     if (n < c->len) c->len = n; /* children may be longer even if c is not: a row that was not closed */
-    if (c->use_dict) return; /* entries that no row uses are harmless */
-    if (col_is_varlen(c->kind)) c->n_bytes = c->off[n];
+    if (c->use_dict && !c->n_child) return; /* entries that no row uses are harmless */
+    if (c->use_dict) n = c->n_dict;          /* of a MAP that was not closed */
+    else if (col_is_varlen(c->kind)) c->n_bytes = c->off[n];
     for (uint32_t i = 0; i < c->n_child; i++) js_col_cut(&c->child[i], c->kind == COL_ROW ? n : c->off[n]);
 }
 
@@ -185,33 +188,49 @@ static uint32_t add_entry(js_col *c, const char *p, size_t n, uint64_t h) {
     return c->n_dict - 1;
 }
 
-void js_put_dict(js_col *c, const char *p, size_t n) {
-    if (!n) p = ""; /* it may have been NULL */
-    js_room(c);
-    uint32_t e = c->last;
+/* The entry + 1, or 0. *h: its hash, *k: its slot or that of a new one. */
+static inline uint32_t find_entry(const js_col *c, const char *p, size_t n, uint64_t *h, uint32_t *k) {
+    const js_dict *d = c->dict;
     const uint32_t *off = c->off;
-    if (!(c->n_dict && off[e + 1] - off[e] == n && memcmp(c->bytes + off[e], p, n) == 0)) {
-        js_dict *d = c->dict;
-        uint64_t h = fz_hash(p, n);
-        uint32_t k = (uint32_t)h & (JS_DICT_SLOTS - 1);
-        for (;; k = (k + 1) & (JS_DICT_SLOTS - 1)) {
-            uint32_t s = d->slot[k];
-            if (!s) break;
-            e = s - 1;
-            if (d->hash[e] == h && off[s] - off[e] == n && memcmp(c->bytes + off[e], p, n) == 0) goto found;
-        }
-        if (c->n_dict >= JS_DICT_SLOTS / 2 || (c->len >= JS_DICT_SAMPLE && c->n_dict > c->len / 4)) {
-            make_flat(c);
-            js_put_bytes(c, p, n);
-            return;
-        }
-        e = add_entry(c, p, n, h);
-        d->slot[k] = e + 1;
-    }
-found:
+    uint32_t s;
+    *h = fz_hash(p, n);
+    for (*k = (uint32_t)*h & (JS_DICT_SLOTS - 1); (s = d->slot[*k]); *k = (*k + 1) & (JS_DICT_SLOTS - 1))
+        if (d->hash[s - 1] == *h && off[s] - off[s - 1] == n && memcmp(c->bytes + off[s - 1], p, n) == 0) break;
+    return s;
+}
+
+static void put_entry(js_col *c, uint32_t e) {
     c->last = e;
-    js_valid(c);
-    c->idx[c->len++] = e;
+    js_put_same(c);
+}
+
+bool js_put_known(js_col *c, const char *p, size_t n) {
+    uint64_t h;
+    uint32_t k, s = find_entry(c, p, n, &h, &k);
+    if (s) put_entry(c, s - 1);
+    return s != 0;
+}
+
+void js_put_dict(js_col *c, const char *p, size_t n) {
+    uint64_t h;
+    uint32_t e = c->last, k;
+    if (!n) p = ""; /* it may have been NULL */
+    if (c->n_dict && c->off[e + 1] - c->off[e] == n && memcmp(c->bytes + c->off[e], p, n) == 0) {
+        js_put_same(c);
+        return;
+    }
+    uint32_t s = find_entry(c, p, n, &h, &k);
+    if (s) {
+        put_entry(c, s - 1);
+        return;
+    }
+    if (c->n_dict >= JS_DICT_SLOTS / 2 || (c->len >= JS_DICT_SAMPLE && c->n_dict > c->len / 4)) {
+        make_flat(c);
+        js_put_bytes(c, p, n);
+        return;
+    }
+    c->dict->slot[k] = c->n_dict + 1;
+    put_entry(c, add_entry(c, p, n, h));
 }
 
 void js_put_from(js_col *c, const js_col *s, uint32_t i) {
@@ -236,44 +255,37 @@ void js_put_from(js_col *c, const js_col *s, uint32_t i) {
     c->len++;
 }
 
-static col_vec *finish_text(js_col *c) {
-    if (c->len && !c->use_dict) c->bytes_a_row = (double)c->n_bytes / c->len;
-    if (c->use_dict && c->n_dict == 0) { /* nothing but NULLs */
-        col_vec *v = col_vec_nulls(c->a, c->type, c->len);
-        v->bytes = c->bytes;
-        return v;
-    }
-    bool dict = c->use_dict;
-    if (dict && c->len >= 64 && c->n_dict > c->len / 2) c->dict->flat_batches = 1;
-    else if (dict) c->dict->flat_batches = 0;
-    col_vec *v = FZ_ANEW(c->a, col_vec);
-    v->type = c->type;
-    v->len = dict ? c->n_dict : c->len;
-    v->off = c->off;
-    v->bytes = c->bytes;
-    if (!dict) {
-        v->valid = c->valid;
-        return v;
-    }
+/* The rows over the entries. */
+static col_vec *finish_dict(js_col *c, col_vec *entries) {
+    c->dict->flat_batches = c->len >= 64 && c->n_dict > c->len / 2;
+    entries->len = c->n_dict;
+    entries->valid = NULL;
     col_vec *o = FZ_ANEW(c->a, col_vec);
     o->type = c->type;
     o->len = c->len;
     o->valid = c->valid;
     o->idx = c->idx;
-    o->dict = v;
+    o->dict = entries;
     return o;
 }
 
 col_vec *js_col_finish(js_col *c) {
-    if (col_is_varlen(c->kind)) return finish_text(c);
+    bool text = col_is_varlen(c->kind);
+    if (text && c->len && !c->use_dict) c->bytes_a_row = (double)c->n_bytes / c->len;
+    if (c->use_dict && c->n_dict == 0) { /* nothing but NULLs */
+        col_vec *v = col_vec_nulls(c->a, c->type, c->len);
+        if (text) v->bytes = c->bytes;
+        return v;
+    }
     col_vec *v = FZ_ANEW(c->a, col_vec);
     v->type = c->type;
     v->len = c->len;
     v->valid = c->valid;
-    v->data = c->data;
+    if (text) v->bytes = c->bytes;
+    else v->data = c->data;
     v->off = c->off;
     v->n_child = c->n_child;
     if (c->n_child) v->child = FZ_ANEWN(c->a, col_vec *, c->n_child);
     for (uint32_t i = 0; i < c->n_child; i++) v->child[i] = js_col_finish(&c->child[i]);
-    return v;
+    return c->use_dict ? finish_dict(c, v) : v;
 }

@@ -21,9 +21,10 @@
 #define JS_DICT_SAMPLE 512u      /* rows after which a batch's dictionary is judged */
 #define JS_RETRY_BATCHES 64u     /* a column found to be flat tries a dictionary again in every 64th batch */
 
-typedef struct js_dict {         /* of a top-level text column; lives as long as the decoder */
+typedef struct js_dict {         /* of a top-level text or MAP column; lives as long as the decoder */
     uint32_t *slot;              /* entry + 1; 0: free */
     uint64_t *hash;              /* of entry */
+    fz_sv *raw;                  /* MAP: the bytes that an entry was read from */
     uint32_t hash_cap;
     uint32_t flat_batches;       /* batches since the column was found to have too many values; 0: dictionary */
 } js_dict;
@@ -46,7 +47,7 @@ struct js_col {
     js_col *child;
     uint32_t *names, names_mask; /* ROW: hash table of the children's names, entry + 1 */
     js_col *spare;               /* MAP: two columns for putting entries in order */
-    /* Dictionary form (top-level text only): off, bytes hold the n_dict distinct values, idx the rows. */
+    /* Dictionary form (top-level text; MAP where the format knows values by their bytes): off with bytes or children hold the n_dict values, idx the rows. */
     js_dict *dict;               /* NULL: this column never takes the form */
     bool use_dict;
     uint32_t n_dict, cap_off;
@@ -70,8 +71,23 @@ void js_col_grow_bytes(js_col *c, size_t more);
 void js_put_null(js_col *c);
 void js_put_from(js_col *c, const js_col *src, uint32_t i);   /* value i of a column of the same type */
 void js_put_dict(js_col *c, const char *p, size_t n);         /* top-level text while use_dict */
+bool js_put_known(js_col *c, const char *p, size_t n);        /* the same if it is an entry already; false: nothing has happened */
 static inline void js_put_same(js_col *c);                    /* the entry of the row before once more */
 void js_put_map(js_col *c);                                   /* closes a MAP: entries since the last close, put in order */
+void js_map_order(js_col *c);                                 /* puts the entries since the last close in order */
+static inline uint32_t js_map_from(const js_col *c) { return c->off[c->use_dict ? c->n_dict : c->len]; } /* the first of them */
+
+/* Lets a top-level MAP take the dictionary form. The format then brings the bytes of each value, which stay where they are until the batch ends; the same bytes must mean the same value. */
+void js_map_in_dictionary(js_col *c);
+/* While use_dict. true: a value of the same bytes came before in this batch, and the row has it. false: the entries are to be added, and js_put_map_of with the same bytes closes them. */
+bool js_put_map_again(js_col *c, const uint8_t *raw, size_t n);
+void js_put_map_of(js_col *c, const uint8_t *raw, size_t n);  /* in the order in which they are */
+/* While use_dict: length of the value of the newest row that is not NULL, if `raw` begins with its bytes; 0: it does not. */
+static inline size_t js_map_before(const js_col *c, const uint8_t *raw, size_t left) {
+    if (!c->n_dict) return 0;
+    fz_sv s = c->dict->raw[c->last];
+    return s.n <= left && memcmp(s.p, raw, s.n) == 0 ? s.n : 0;
+}
 
 static inline void js_room(js_col *c) {
     if (__builtin_expect(c->len == c->cap, 0)) js_col_grow(c);

@@ -1,5 +1,10 @@
-/* Closing a MAP: of entries with the same key the last value counts, and the entries come in the order in which Flink gives them,
+/* MAPs under construction: closing one, and their dictionary form.
+ *
+ * Closing: of entries with the same key the last value counts, and the entries come in the order in which Flink gives them,
  * which is that of a java.util.HashMap over the keys' Murmur hash. Source: java.util.HashMap, Flink's BinaryStringData.hashCode.
+ *
+ * Dictionary: agents send the same resource and labels with record after record. A value whose bytes came before in the batch is not read again: its row gets the entry, so that expressions and
+ * writers too meet few values.
  */
 #include "decode/json_int.h"
 #include <stdlib.h>
@@ -83,10 +88,80 @@ static void sort_entries(js_col *c, uint32_t base, uint32_t n) {
     fz_free(table);
 }
 
-void js_put_map(js_col *c) {
-    uint32_t base = c->off[c->len], n = c->child[0].len - base;
+void js_map_order(js_col *c) {
+    uint32_t base = js_map_from(c), n = c->child[0].len - base;
     if (n > 1) sort_entries(c, base, n);
-    js_room(c);
-    js_valid(c);
-    c->off[++c->len] = c->child[0].len;
+}
+
+void js_put_map(js_col *c) {
+    js_map_order(c);
+    js_put_array(c);
+}
+
+/* ---- the dictionary form ---- */
+
+void js_map_in_dictionary(js_col *c) {
+    if (c->kind == COL_MAP && !c->dict) c->dict = FZ_NEW(js_dict);
+}
+
+/* Gives every row its own entries. */
+static void make_flat(js_col *c) {
+    uint32_t *off = fz_arena_alloc(c->a, ((size_t)c->cap + 1) * sizeof *off);
+    off[0] = 0;
+    for (uint32_t k = 0; k < 2; k++) js_col_cut(&c->spare[k], 0);
+    for (uint32_t i = 0; i < c->len; i++) {
+        uint32_t e = c->idx[i];
+        bool null = !c->n_dict || (c->valid && !c->valid[i]);
+        for (uint32_t k = 0; k < 2 && !null; k++)
+            for (uint32_t j = c->off[e]; j < c->off[e + 1]; j++) js_put_from(&c->spare[k], &c->child[k], j);
+        off[i + 1] = c->spare[0].len;
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        js_col own = c->child[k];
+        c->child[k] = c->spare[k];
+        c->spare[k] = own;
+    }
+    c->off = off;
+    c->use_dict = false;
+    c->dict->flat_batches = 1;
+}
+
+static uint32_t *slot_of(const js_col *c, const uint8_t *raw, size_t n, uint64_t h) {
+    const js_dict *d = c->dict;
+    uint32_t k = (uint32_t)h & (JS_DICT_SLOTS - 1);
+    for (; d->slot[k]; k = (k + 1) & (JS_DICT_SLOTS - 1)) {
+        uint32_t e = d->slot[k] - 1;
+        if (d->hash[e] == h && d->raw[e].n == n && memcmp(d->raw[e].p, raw, n) == 0) break;
+    }
+    return &d->slot[k];
+}
+
+bool js_put_map_again(js_col *c, const uint8_t *raw, size_t n) {
+    uint32_t s = *slot_of(c, raw, n, fz_hash(raw, n));
+    if (s) {
+        c->last = s - 1;
+        js_put_same(c);
+        return true;
+    }
+    if (c->n_dict >= JS_DICT_SLOTS / 2 || (c->len >= JS_DICT_SAMPLE && c->n_dict > c->len / 4)) make_flat(c);
+    return false;
+}
+
+void js_put_map_of(js_col *c, const uint8_t *raw, size_t n) {
+    if (!c->use_dict) {
+        js_put_array(c);
+        return;
+    }
+    uint32_t e = c->n_dict;
+    if (e == c->cap_off) {
+        c->off = fz_arena_realloc(c->a, c->off, ((size_t)c->cap_off + 1) * sizeof *c->off, ((size_t)c->cap_off * 2 + 1) * sizeof *c->off);
+        c->cap_off *= 2;
+    }
+    uint64_t h = fz_hash(raw, n);
+    c->dict->hash[e] = h;
+    c->dict->raw[e] = (fz_sv){(const char *)raw, n};
+    c->off[++c->n_dict] = c->child[0].len;
+    *slot_of(c, raw, n, h) = e + 1;
+    c->last = e;
+    js_put_same(c);
 }

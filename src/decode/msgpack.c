@@ -22,6 +22,9 @@
 #include "col/numtext.h"
 #include "decode/json_fast_int.h"
 #include <stdio.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 const fz_option dec_msgpack_options[] = {
     {.name = "msgpack.ignore-parse-errors", .type = FZ_OPT_BOOL, .dflt = "false", .doc = "A value that its column cannot take becomes NULL and a record that cannot be read gives no row (counted in frazil_decode_unparseable_total); otherwise such a record is a rejected row."},
@@ -36,14 +39,7 @@ static bool mismatch(mp_decoder *d, const char *what) { return js_error(&d->json
 
 /* ---- scalars ---- */
 
-static inline void put_text(mp_decoder *d, js_col *c, const uint8_t *p, uint32_t n) {
-    if (c->use_dict && c->n_dict) { /* mostly the value of the row before */
-        uint32_t e = c->last;
-        if (c->off[e + 1] - c->off[e] == n && memcmp(c->bytes + c->off[e], p, n) == 0) {
-            js_put_same(c);
-            return;
-        }
-    }
+static void put_text(mp_decoder *d, js_col *c, const uint8_t *p, uint32_t n) {
     fz_sv s = mpd_utf8(d, (fz_sv){(const char *)p, n});
     js_put_bytes(c, s.p, s.n);
 }
@@ -72,6 +68,20 @@ static inline bool copy_text(char *to, const uint8_t *p, size_t n) {
     return (high | a) & 0x8080808080808080u;
 }
 
+/* n bytes of both, of which 32 can be read at `left` >= 32. */
+static inline bool same_bytes(const void *x, const void *y, size_t n, size_t left) {
+#ifdef __SSE2__
+    if (n <= 32 && left >= 32) {
+        const __m128i *a = x, *b = y;
+        uint32_t low = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a), _mm_loadu_si128(b)));
+        uint32_t high = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a + 1), _mm_loadu_si128(b + 1)));
+        uint64_t differ = ~(uint64_t)(high << 16 | low);
+        return !(differ & ((1ull << n) - 1));
+    }
+#endif
+    return left >= n && memcmp(x, y, n) == 0;
+}
+
 /* The common case: a str of less than 64 KiB into a column of text. false: nothing has happened. */
 static inline bool put_plain_text(js_col *c, const uint8_t **p, const uint8_t *end) {
     const uint8_t *q = *p;
@@ -80,13 +90,15 @@ static inline bool put_plain_text(js_col *c, const uint8_t **p, const uint8_t *e
     else if (left >= 2 && q[0] == 0xd9) n = q[1], q += 2;
     else if (left >= 3 && q[0] == 0xda) n = (size_t)q[1] << 8 | q[2], q += 3;
     else return false;
-    if (n > (size_t)(end - q)) return false;
+    left = (size_t)(end - q);
+    if (n > left) return false;
     if (c->use_dict) {
         uint32_t e = c->last;
-        if (!c->n_dict || c->off[e + 1] - c->off[e] != n || memcmp(c->bytes + c->off[e], q, n) != 0) { /* mostly the value of the row before */
+        if (c->n_dict && c->off[e + 1] - c->off[e] == n && same_bytes(c->bytes + c->off[e], q, n, left)) js_put_same(c); /* mostly the value of the row before; entries have 64 bytes behind them */
+        else if (!js_put_known(c, (const char *)q, n)) {
             if (!js_utf8_ok(q, n)) return false;
             js_put_dict(c, (const char *)q, n);
-        } else js_put_same(c);
+        }
     } else {
         char *to = js_bytes_room(c, n);
         if (copy_text(to, q, n) && !js_utf8_ok(q, n)) return false;
@@ -94,6 +106,24 @@ static inline bool put_plain_text(js_col *c, const uint8_t **p, const uint8_t *e
     }
     *p = q + n;
     return true;
+}
+
+/* What most values are. false: nothing has happened. */
+static inline bool put_common(js_col *c, const uint8_t **p, const uint8_t *end) {
+    if (col_is_text(c->kind)) return put_plain_text(c, p, end);
+    if (*p < end && **p < 0x80 && (c->kind == COL_INT || c->kind == COL_BIGINT)) {
+        if (c->kind == COL_INT) js_put_i32(c, *(*p)++);
+        else js_put_i64(c, *(*p)++);
+        return true;
+    }
+    if (c->kind == COL_MAP && c->use_dict && c->n_dict) {
+        fz_sv before = c->dict->raw[c->last]; /* no value's bytes are the beginning of another's */
+        if (before.n > (size_t)(end - *p) || memcmp(before.p, *p, before.n) != 0) return false;
+        js_put_same(c);
+        *p += before.n;
+        return true;
+    }
+    return false;
 }
 
 static bool put_time(mp_decoder *d, js_col *c, int64_t sec, uint32_t nsec) {
@@ -162,6 +192,22 @@ static bool put_map(mp_decoder *d, js_col *c, uint32_t n, const uint8_t **p, con
     return true;
 }
 
+/* A MAP in dictionary form: what came before is not read again. */
+static bool put_same_map(mp_decoder *d, js_col *c, uint32_t n, const uint8_t *from, const uint8_t **p, const uint8_t *end, uint32_t depth) {
+    const uint8_t *after = from;
+    if (mp_skip(&after, end) != MP_OK) return broken(d);
+    size_t len = (size_t)(after - from);
+    if (js_put_map_again(c, from, len)) {
+        *p = after;
+        return true;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (!put_value(d, &c->child[0], p, end, depth + 1) || !put_value(d, &c->child[1], p, end, depth + 1)) return false;
+    js_map_order(c);
+    js_put_map_of(c, from, len);
+    return true;
+}
+
 /* The key at *p and the child of row that it names; -1: none. */
 static bool read_key(mp_decoder *d, const js_col *row, const uint8_t **p, const uint8_t *end, int *col, fz_sv *name) {
     mp_item v;
@@ -224,6 +270,7 @@ static bool put_any(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *
     }
     bool map = v.type == MP_MAP, array = v.type == MP_ARRAY;
     if (c->kind == COL_ROW) return map ? put_row(d, c, v.n, p, end, depth) : mismatch(d, "a value that is no map");
+    if (c->kind == COL_MAP && map && c->use_dict) return put_same_map(d, c, v.n, from, p, end, depth);
     if (c->kind == COL_MAP) return map ? put_map(d, c, v.n, p, end, depth) : mismatch(d, "a value that is no map");
     if (c->kind == COL_ARRAY) return array ? put_array(d, c, v.n, p, end, depth) : mismatch(d, "a value that is no array");
     if ((map || array) && col_is_text(c->kind)) return put_json(d, c, from, p, end, depth);
@@ -233,7 +280,7 @@ static bool put_any(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *
 static bool put_value(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *end, uint32_t depth) {
     const uint8_t *from = *p;
     uint32_t n = c->len;
-    if (col_is_text(c->kind) && put_plain_text(c, p, end)) return true;
+    if (put_common(c, p, end)) return true;
     if (put_any(d, c, p, end, depth)) return true;
     js_col_cut(c, n);
     if (!d->json.ignore_errors) return false;
@@ -246,26 +293,13 @@ static bool put_value(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t
 
 /* ---- the record ---- */
 
-static inline bool hint_fits(const mpd_hint *h, const uint8_t *p, const uint8_t *end) {
-    if (!h->len) return false;
-    if (end - p < (ptrdiff_t)MPD_HINT_BYTES) return end - p >= (ptrdiff_t)h->len && memcmp(p, h->text, h->len) == 0;
-    for (uint32_t i = 0; i < h->len; i += 8) {
-        uint64_t a, b, m;
-        memcpy(&a, p + i, 8);
-        memcpy(&b, h->text + i, 8);
-        memcpy(&m, h->mask + i, 8);
-        if ((a ^ b) & m) return false;
-    }
-    return true;
-}
+static inline bool hint_fits(const mpd_hint *h, const uint8_t *p, const uint8_t *end) { return h->len && same_bytes(h->text, p, h->len, (size_t)(end - p)); }
 
 static void keep_hint(mpd_hint *h, const uint8_t *from, size_t n, int col, bool is_json) {
     h->len = 0;
     if (n > MPD_HINT_BYTES) return;
     memset(h->text, 0, sizeof h->text);
-    memset(h->mask, 0, sizeof h->mask);
     memcpy(h->text, from, n);
-    memset(h->mask, 0xff, n);
     h->len = (uint32_t)n;
     h->col = col;
     h->is_json = is_json;
@@ -308,6 +342,8 @@ static bool put_record(mp_decoder *d, const uint8_t *p, size_t n) {
         int col;
         bool is_json;
         if (!key_of(d, k, &p, end, &col, &is_json)) return false;
+        js_col *c = col < 0 ? NULL : &d->root.child[col];
+        if (c && !is_json && c->len == d->root.len && put_common(c, &p, end)) continue;
         if (is_json) note_document(d, p, end);
         if (!put_member(d, &d->root, col, &p, end, 1)) return false;
     }
@@ -447,6 +483,7 @@ static fz_status msgpack_open(const dec_open *o, dec_decoder **out, fz_error *er
     d->json.iso = fz_ieq(dec_option(o, dec_msgpack_options, "msgpack.timestamp-format.standard"), "ISO-8601");
     js_decoder_init(&d->json, o->schema, o->wanted);
     js_columns_init(d->json.own, &d->root, o->schema, o->wanted);
+    for (uint32_t i = 0; i < o->schema->n; i++) js_map_in_dictionary(&d->root.child[i]);
     d->scratch = fz_arena_new();
     const char *field = dec_option(o, dec_msgpack_options, "msgpack.json-field");
     if (field && *field) {

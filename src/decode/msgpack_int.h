@@ -12,8 +12,8 @@
 #define MPD_HINTS 32u
 #define MPD_HINT_BYTES 32u
 
-/* What the k-th key of the record before looked like, with its header, and the column that it names; -1: none. */
-typedef struct mpd_hint { uint8_t text[MPD_HINT_BYTES], mask[MPD_HINT_BYTES]; uint32_t len; int col; bool is_json; } mpd_hint;
+/* What the k-th key of the record before looked like, with its header, and the column that it names; -1: none. len 0: nothing is known. */
+typedef struct mpd_hint { uint8_t text[MPD_HINT_BYTES]; uint32_t len; int col; bool is_json; } mpd_hint;
 
 typedef struct mp_decoder {
     dec_decoder base;

@@ -31,6 +31,7 @@ typedef struct odc_record {   /* views into the bytes at hand */
 
 typedef struct odc_context {
     fz_buf bytes;             /* a copy: what it was made from may be gone by the next record */
+    odc_bytes raw;            /* the same where it stands in the chunk */
     bool known;
     odc_bytes resource_schema_url, scope_name, scope_version, scope_schema_url;
     uint64_t resource_dropped, scope_dropped;

@@ -176,6 +176,7 @@ static bool read_context(otlp_decoder *d) {
 /* Is the context the one at hand? Else it becomes so. */
 static bool enter_context(otlp_decoder *d, const uint8_t *p, size_t n) {
     odc_context *cx = &d->cx;
+    cx->raw = n ? (odc_bytes){p, n} : (odc_bytes){(const uint8_t *)"", 0};
     if (cx->known && cx->bytes.len == n && (!n || memcmp(cx->bytes.data, p, n) == 0)) return true;
     cx->bytes.len = 0;
     fz_buf_append(&cx->bytes, p, n);
@@ -234,6 +235,12 @@ static bool put_id(otlp_decoder *d, js_col *c, odc_bytes id, uint32_t want) {
 
 /* The value of the row before once more, without going over its pairs again. */
 static bool put_shared_pairs(otlp_decoder *d, js_col *c, const odc_list *l) {
+    odc_bytes raw = d->cx.raw;
+    if (c->use_dict) {
+        if (raw.n && js_map_before(c, raw.p, raw.n) == raw.n) js_put_same(c);
+        else if (!js_put_map_again(c, raw.p, raw.n)) return odc_put_pairs(d, c, l);
+        return true;
+    }
     if (!d->repeated || c->kind != COL_MAP || c->len == 0) return odc_put_pairs(d, c, l);
     uint32_t from = c->off[c->len - 1], to = c->off[c->len];
     for (uint32_t i = from; i < to; i++) {
@@ -379,6 +386,7 @@ static fz_status otlp_open(const dec_open *o, dec_decoder **out, fz_error *err) 
     for (uint32_t i = 0; i < n; i++) {
         d->kind[i] = kind_of(o->schema->fields[i].name);
         d->skip[i] = o->wanted && !o->wanted[i] && only_text(o->schema->fields[i].type) && known[d->kind[i]].class != CLASS_ID;
+        if (d->kind[i] == ODC_RESOURCE_ATTRIBUTES || d->kind[i] == ODC_SCOPE_ATTRIBUTES) js_map_in_dictionary(&d->json.root.child[i]);
         d->any_named |= d->kind[i] == ODC_NAMED && !d->skip[i];
     }
     *out = &d->base;

@@ -134,16 +134,17 @@ static bool keys_differ(const js_col *keys, uint32_t from, uint32_t n) {
     return true;
 }
 
-static void close_pairs(js_col *c) {
+static void close_pairs(otlp_decoder *d, js_col *c) {
     if (c->kind == COL_ROW) {
         for (uint32_t i = 0; i < c->n_child; i++)
             if (c->child[i].len == c->len) js_put_null(&c->child[i]);
         js_put_row(c);
         return;
     }
-    uint32_t from = c->off[c->len], n = c->child[0].len - from;
-    if (n <= FEW && keys_differ(&c->child[0], from, n)) js_put_array(c); /* in the order in which they came */
-    else js_put_map(c);
+    uint32_t from = js_map_from(c), n = c->child[0].len - from;
+    if (n > FEW || !keys_differ(&c->child[0], from, n)) js_map_order(c); /* else in the order in which they came */
+    if (c->use_dict) js_put_map_of(c, d->cx.raw.p, d->cx.raw.n);
+    else js_put_array(c);
 }
 
 static bool put_kvlist(otlp_decoder *d, js_col *c, odc_bytes list, uint32_t depth) {
@@ -153,7 +154,7 @@ static bool put_kvlist(otlp_decoder *d, js_col *c, odc_bytes list, uint32_t dept
     while ((r = next_of(&p, end, &pair)) == PB_FIELD)
         if (!put_pair(d, c, pair, depth)) return false;
     if (r != PB_END) return odc_broken(d);
-    close_pairs(c);
+    close_pairs(d, c);
     return true;
 }
 
@@ -321,6 +322,6 @@ bool odc_put_pairs(otlp_decoder *d, js_col *c, const odc_list *l) {
             js_col_cut(c, n);
             return false;
         }
-    close_pairs(c);
+    close_pairs(d, c);
     return true;
 }

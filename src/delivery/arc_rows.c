@@ -8,6 +8,7 @@
  *  1. A dictionary's entries are written once a call, however many rows use them.
  */
 #include "col/datetime.h"
+#include "col/numtext.h"
 #include "delivery/archive_int.h"
 #include "exec/exec.h"
 
@@ -16,8 +17,22 @@ struct arc_encoder { const col_schema *schema; column *columns; bool with_nulls,
 
 /* A column of one call: what col_at finds, or the entries of its dictionary as JSON. */
 enum { AHEAD = 32 }; /* what is not longer is copied as so many bytes: faster than by a call */
-typedef enum { SRC_ANY, SRC_NOTHING /* all NULL, and NULLs are left out */, SRC_ENTRIES, SRC_TEXT /* flat */, SRC_TEXT_MAP /* flat, MAP of flat texts */, SRC_TIME /* flat */ } source_kind;
-typedef struct source { const col_vec *v; const uint32_t *idx; uint32_t *off; source_kind kind; int64_t second; char time[DT_TEXT_MAX + 1]; size_t n_time; /* SRC_TIME: the text of `second`, with its quote */ } source;
+typedef enum {
+    SRC_ANY, SRC_NOTHING /* all NULL, and NULLs are left out */, SRC_ENTRIES, SRC_TEXT /* flat, or rows chosen from a flat vector */, SRC_PLAIN /* SRC_TEXT without a byte to escape */,
+    SRC_TEXT_MAP /* flat, MAP of flat texts */, SRC_TIME /* flat */, SRC_INT /* flat, 32 bits */
+} source_kind;
+typedef struct source {
+    const col_vec *v;
+    source_kind kind;
+    const uint8_t *null_of;      /* 0 for rows that are NULL; NULL: none is, or look_up */
+    bool look_up;                /* col_is_null has to be asked */
+    const uint32_t *idx, *off;
+    const char *bytes;           /* SRC_ENTRIES: their JSON; SRC_TEXT, SRC_PLAIN: of the vector, to `end` */
+    uint32_t end;
+    int64_t second;
+    char time[DT_TEXT_MAX + 1];  /* SRC_TIME: the text of `second`, with its quote */
+    size_t n_time;
+} source;
 struct arc_lines { const arc_encoder *e; source *src; fz_buf entries; };
 
 static void value(fz_buf *b, const col_vec *v, uint32_t row, bool iso);
@@ -65,9 +80,7 @@ static void list(fz_buf *b, const col_vec *v, uint32_t row, bool iso) {
     fz_buf_putc(b, map ? '}' : ']');
 }
 
-static inline void text(fz_buf *b, const col_vec *v, uint32_t row) {
-    const char *s = v->bytes + v->off[row];
-    size_t n = v->off[row + 1] - v->off[row];
+static inline void quoted(fz_buf *b, const char *s, size_t n) {
     if (b->cap - b->len < n + 2) fz_buf_reserve(b, n + 2);
     uint8_t *d = b->data + b->len;
     if (fz_json_plain(d + 1, s, n) == n) {
@@ -75,17 +88,7 @@ static inline void text(fz_buf *b, const col_vec *v, uint32_t row) {
         b->len += n + 2;
     } else fz_buf_json(b, s, n);
 }
-
-/* n bytes of p, behind which AHEAD more can be read. */
-static inline void append_short(fz_buf *b, const void *p, size_t n) {
-    if (n > AHEAD) {
-        fz_buf_append(b, p, n);
-        return;
-    }
-    if (b->cap - b->len < AHEAD) fz_buf_reserve(b, AHEAD);
-    memcpy(b->data + b->len, p, AHEAD);
-    b->len += n;
-}
+static inline void text(fz_buf *b, const col_vec *v, uint32_t row) { quoted(b, v->bytes + v->off[row], v->off[row + 1] - v->off[row]); }
 
 static void text_map(fz_buf *b, const col_vec *v, uint32_t row) {
     const col_vec *keys = v->child[0], *values = v->child[1];
@@ -151,10 +154,36 @@ static bool flat_text(const col_vec *v) { return !v->idx && col_is_text(v->type-
 static source_kind kind_of(const arc_encoder *e, const col_vec *v, uint32_t n) {
     bool all_null = v->type->kind == COL_NULL || (v->valid && !memchr(v->valid, 1, n));
     if (all_null && !e->with_nulls) return SRC_NOTHING;
-    if (v->idx) return v->dict->len > n ? SRC_ANY : SRC_ENTRIES;
-    if (flat_text(v)) return SRC_TEXT;
-    if (v->type->kind == COL_TIMESTAMP || v->type->kind == COL_TIMESTAMP_LTZ) return SRC_TIME;
-    return v->type->kind == COL_MAP && flat_text(v->child[0]) && flat_text(v->child[1]) && !v->child[0]->valid ? SRC_TEXT_MAP : SRC_ANY;
+    if (v->idx && v->dict->len <= n) return SRC_ENTRIES;
+    switch (v->type->kind) {
+    case COL_CHAR: case COL_VARCHAR: return SRC_TEXT;
+    case COL_TIMESTAMP: case COL_TIMESTAMP_LTZ: return v->idx ? SRC_ANY : SRC_TIME;
+    case COL_TINYINT: case COL_SMALLINT: case COL_INT: return v->idx ? SRC_ANY : SRC_INT;
+    case COL_MAP: return !v->idx && flat_text(v->child[0]) && flat_text(v->child[1]) && !v->child[0]->valid ? SRC_TEXT_MAP : SRC_ANY;
+    default: return SRC_ANY;
+    }
+}
+
+/* The vector's bytes as a whole are looked at, as long as that is not much more than what its rows use. */
+static void look_at_text(source *s, uint32_t n) {
+    const col_vec *flat = s->v->idx ? s->v->dict : s->v;
+    s->idx = s->v->idx;
+    s->off = flat->off;
+    s->bytes = flat->bytes;
+    s->end = flat->off[flat->len];
+    if (flat->len / 4 <= n && fz_json_is_plain(s->bytes + s->off[0], s->end - s->off[0])) s->kind = SRC_PLAIN;
+}
+
+static void write_entries(arc_lines *l, source *s, fz_arena *scratch) {
+    const col_vec *dict = s->v->dict;
+    uint32_t *off = fz_arena_alloc(scratch, ((size_t)dict->len + 1) * sizeof *off);
+    for (uint32_t i = 0; i < dict->len; i++) {
+        off[i] = (uint32_t)l->entries.len;
+        value(&l->entries, dict, i, l->e->iso);
+    }
+    off[dict->len] = (uint32_t)l->entries.len;
+    s->idx = s->v->idx;
+    s->off = off;
 }
 
 arc_lines *arc_lines_begin(const arc_encoder *e, col_vec *const *cols, uint32_t n, fz_arena *scratch) {
@@ -163,17 +192,18 @@ arc_lines *arc_lines_begin(const arc_encoder *e, col_vec *const *cols, uint32_t 
     l->src = FZ_ANEWN(scratch, source, e->schema->n + 1);
     for (uint32_t c = 0; c < e->schema->n; c++) {
         source *s = &l->src[c];
-        *s = (source){.v = cols[c], .kind = kind_of(e, cols[c], n), .second = INT64_MIN};
+        const col_vec *v = cols[c];
+        *s = (source){.v = v, .kind = kind_of(e, v, n), .second = INT64_MIN, .null_of = v->valid};
+        s->look_up = v->type->kind == COL_NULL || (v->idx && v->dict->valid);
+        if (s->kind == SRC_ENTRIES) write_entries(l, s, scratch);
+        else if (s->kind == SRC_TEXT) look_at_text(s, n);
+    }
+    fz_buf_reserve(&l->entries, AHEAD);
+    for (uint32_t c = 0; c < e->schema->n; c++) {
+        source *s = &l->src[c];
         if (s->kind != SRC_ENTRIES) continue;
-        uint32_t len = cols[c]->dict->len;
-        s->idx = cols[c]->idx;
-        s->off = fz_arena_alloc(scratch, (len + 1) * sizeof *s->off);
-        for (uint32_t i = 0; i < len; i++) {
-            s->off[i] = (uint32_t)l->entries.len;
-            value(&l->entries, cols[c]->dict, i, e->iso);
-        }
-        s->off[len] = (uint32_t)l->entries.len;
-        fz_buf_reserve(&l->entries, AHEAD);
+        s->bytes = (const char *)l->entries.data;
+        s->end = (uint32_t)l->entries.len + AHEAD;
     }
     return l;
 }
@@ -186,25 +216,72 @@ static void same_second(fz_buf *b, source *s, uint32_t row, bool iso) {
     end_time(b, s->v, row, s->time, s->n_time);
 }
 
+static void other(fz_buf *b, source *s, uint32_t row, bool iso) {
+    switch (s->kind) {
+    case SRC_TEXT_MAP: text_map(b, s->v, row); return;
+    case SRC_TIME: same_second(b, s, row, iso); return;
+    case SRC_TEXT:
+        if (s->idx) row = s->idx[row];
+        quoted(b, s->bytes + s->off[row], s->off[row + 1] - s->off[row]);
+        return;
+    default: value(b, s->v, row, iso);
+    }
+}
+
+/* n bytes from `from` of p, which has `end` of them, in pieces that may reach beyond what is asked for. d has room for 2 AHEAD more. */
+static inline uint8_t *copy(uint8_t *d, const char *p, uint32_t from, uint32_t n, uint32_t end) {
+    if (__builtin_expect(n > 256 || (uint64_t)from + n + AHEAD > end, 0)) {
+        if (n) memcpy(d, p + from, n);
+        return d + n;
+    }
+    memcpy(d, p + from, AHEAD);
+    for (uint32_t i = AHEAD; i < n; i += AHEAD) memcpy(d + i, p + from + i, AHEAD);
+    return d + n;
+}
+
+static inline bool is_null(const source *s, uint32_t row) { return s->look_up ? col_is_null(s->v, row) : s->null_of && !s->null_of[row]; }
+
+/* The common kinds are written here with a cursor of their own: stores through it would make the compiler read the buffer's fields again after each. */
 void arc_lines_add(arc_lines *l, uint32_t row, fz_buf *out) {
     const arc_encoder *e = l->e;
     size_t comma = 1; /* the first column's is left out */
-    fz_buf_putc(out, '{');
+    fz_buf_reserve(out, 4 * AHEAD);
+    uint8_t *d = out->data + out->len, *limit = out->data + out->cap;
+    *d++ = '{';
     for (uint32_t c = 0; c < e->schema->n; c++) {
         source *s = &l->src[c];
         if (s->kind == SRC_NOTHING) continue;
-        bool null = col_is_null(s->v, row);
+        bool null = is_null(s, row);
         if (null && !e->with_nulls) continue;
-        append_short(out, e->columns[c].head + comma, e->columns[c].head_len - comma);
+        bool bytes = !null && (s->kind == SRC_ENTRIES || s->kind == SRC_PLAIN);
+        uint32_t at = bytes && s->idx ? s->idx[row] : row, from = bytes ? s->off[at] : 0, n = bytes ? s->off[at + 1] - from : 0;
+        size_t head = e->columns[c].head_len - comma, need = head + n + 4 * AHEAD;
+        if (__builtin_expect((size_t)(limit - d) < need, 0)) {
+            out->len = (size_t)(d - out->data);
+            fz_buf_reserve(out, need);
+            d = out->data + out->len;
+            limit = out->data + out->cap;
+        }
+        d = copy(d, e->columns[c].head, (uint32_t)comma, (uint32_t)head, (uint32_t)(e->columns[c].head_len + AHEAD));
         comma = 0;
-        if (null) fz_buf_puts(out, "null");
-        else if (s->kind == SRC_ENTRIES) append_short(out, l->entries.data + s->off[s->idx[row]], s->off[s->idx[row] + 1] - s->off[s->idx[row]]);
-        else if (s->kind == SRC_TEXT) text(out, s->v, row);
-        else if (s->kind == SRC_TEXT_MAP) text_map(out, s->v, row);
-        else if (s->kind == SRC_TIME) same_second(out, s, row, e->iso);
-        else value(out, s->v, row, e->iso);
+        if (bytes && s->kind == SRC_ENTRIES) d = copy(d, s->bytes, from, n, s->end);
+        else if (bytes) {
+            *d++ = '"';
+            d = copy(d, s->bytes, from, n, s->end);
+            *d++ = '"';
+        } else if (!null && s->kind == SRC_INT) d += nt_int_text(s->v->i32[row], (char *)d);
+        else {
+            out->len = (size_t)(d - out->data);
+            if (null) fz_buf_puts(out, "null");
+            else other(out, s, row, e->iso);
+            fz_buf_reserve(out, 4 * AHEAD);
+            d = out->data + out->len;
+            limit = out->data + out->cap;
+        }
     }
-    fz_buf_append(out, "}\n", 2);
+    *d++ = '}';
+    *d++ = '\n';
+    out->len = (size_t)(d - out->data);
 }
 
 void arc_lines_end(arc_lines *l) { fz_buf_free(&l->entries); }

@@ -257,6 +257,74 @@ static void errors_ignored_become_null(void **state) {
     decoded_free(&d);
 }
 
+/* ---- maps in dictionary form ---- */
+
+/* Of `distinct` maps; some rows have none, nil, a key twice, or one that does not fit after entries that do. */
+static void put_map_record(fz_buf *b, uint32_t i, uint32_t distinct) {
+    char key[16];
+    if (i % 13 == 3) {
+        mp_put_map(b, 0);
+        return;
+    }
+    mp_put_map(b, 1);
+    mp_put_str(b, "m", 1);
+    if (i % 11 == 2) {
+        mp_put_nil(b);
+        return;
+    }
+    uint32_t x = i * 7919 % distinct, n = x % 4;
+    bool bad = i % 17 == 5;
+    mp_put_map(b, n + bad);
+    for (uint32_t k = 0; k < n + bad; k++) {
+        mp_put_str(b, key, (size_t)snprintf(key, sizeof key, "k%u", x % 8 == 7 ? 0 : (x + k * 5) % 9));
+        if (bad && k == n) mp_put_str(b, "no number", 9);
+        else mp_put_int(b, x);
+    }
+}
+
+/* Whether a batch has few values or so many that the dictionary is given up in its middle: each row is what its record gives alone. */
+static void maps_in_a_batch(void **state) {
+    fixture *f = *state;
+    enum { N = 3000 };
+    static const uint32_t distinct[] = {1, 90, 300, 2500};
+    const col_schema *schema = parse_schema(f->a, "m MAP<STRING,INT>");
+    for (uint32_t round = 0; round < 8; round++) { /* two batches a decoder */
+        static decoded d;
+        static fz_buf b[N];
+        static fz_record rec[N];
+        fz_error err;
+        if (round % 2 == 0) assert_int_equal(dec_new("msgpack", NULL, 0, schema, NULL, false, &d.dec, &err), FZ_OK);
+        for (uint32_t i = 0; i < N; i++) {
+            b[i].len = 0;
+            put_map_record(&b[i], i, distinct[round / 2]);
+            rec[i] = (fz_record){.value = b[i].data, .value_len = (int32_t)b[i].len, .key_len = -1};
+        }
+        decode_into(&d, rec, N);
+        assert_int_equal(d.out.cols[0]->idx != NULL, distinct[round / 2] < 100); /* a quarter of the first rows would be too many */
+        if (d.out.cols[0]->idx) assert_true(d.out.cols[0]->dict->len <= distinct[round / 2]);
+        for (uint32_t i = 0, row = 0, rej = 0; i < N; i++) {
+            decoded one = decode_one("msgpack", NULL, 0, schema, b[i].data, (int32_t)b[i].len);
+            bool in_batch = row < d.out.n_rows && d.out.row_rec[row] == i;
+            assert_int_equal(in_batch, one.out.n_rows);
+            if (in_batch) {
+                fz_buf x = {0}, y = {0};
+                cast_text(&x, d.out.cols[0], row++);
+                cast_text(&y, one.out.cols[0], 0);
+                assert_string_equal(fz_buf_cstr(&x), fz_buf_cstr(&y));
+                fz_buf_free(&x);
+                fz_buf_free(&y);
+            } else assert_int_equal(d.rejects.v[rej++].rec, i);
+            decoded_free(&one);
+        }
+        fz_arena_free(d.a);
+        fz_free(d.rejects.v);
+        d.rejects = (fz_rejects){0};
+        if (round % 2 == 0) continue;
+        dec_free(d.dec);
+        for (uint32_t i = 0; round == 7 && i < N; i++) fz_buf_free(&b[i]);
+    }
+}
+
 /* ---- documents in a field ---- */
 static const fz_pair json_field = {.key = "msgpack.json-field", .value = "log"};
 
@@ -366,6 +434,6 @@ static void nothing_and_options(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {T(integers), T(floats_and_bools), T(texts), T(bytes_as_they_are), T(times), T(nested), T(keys), T(hints), T(every_cut_is_a_reject),
-                                       T(deep_nesting), T(errors_ignored_become_null), T(documents), T(documents_in_a_batch), T(record_text), T(nothing_and_options)};
+                                       T(deep_nesting), T(errors_ignored_become_null), T(maps_in_a_batch), T(documents), T(documents_in_a_batch), T(record_text), T(nothing_and_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
