@@ -236,7 +236,7 @@ static bool put_id(otlp_decoder *d, js_col *c, odc_bytes id, uint32_t want) {
 /* The value of the row before once more, without going over its pairs again. */
 static bool put_shared_pairs(otlp_decoder *d, js_col *c, const odc_list *l) {
     odc_bytes raw = d->cx.raw;
-    if (c->use_dict) {
+    if (c->use_dict && c->kind == COL_MAP) {
         if (raw.n && js_map_before(c, raw.p, raw.n) == raw.n) js_put_same(c);
         else if (!js_put_map_again(c, raw.p, raw.n)) return odc_put_pairs(d, c, l);
         return true;

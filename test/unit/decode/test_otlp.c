@@ -242,6 +242,14 @@ static void test_contexts(void **state) {
         expect(&r, 4, i, "lib");
     }
     rows_free(&r);
+    r = decode("resource_attributes STRING, scope_attributes ROW<sa INT>", NULL, 0, NULL, v, c, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        char want[64];
+        snprintf(want, sizeof want, "{\"service.name\":\"%s\",\"s\":\"of the resource\"}", services[i]);
+        expect(&r, 0, i, want);
+        expect(&r, 1, i, "(7)");
+    }
+    rows_free(&r);
     for (int i = 0; i < 6; i++) fz_buf_free(&v[i]), fz_buf_free(&c[i]);
 }
 
