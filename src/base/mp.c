@@ -62,6 +62,47 @@ mp_result mp_skip(const uint8_t **at, const uint8_t *end) {
     return MP_OK;
 }
 
+/* The i-th item begins with w and is as long as that says: the next one is expected to be so too, unless it mostly was not. */
+static void learn(mp_shape *s, uint32_t i, uint32_t w, uint64_t size, uint64_t inner) {
+    uint8_t c = (uint8_t)w, len = c >= 0xc0 && c < 0xe0 ? forms[c - 0xc0].len : 0;
+    s->item[i].head = 0;
+    if (len > 1 || s->misses[i] > 3) return;
+    s->misses[i]++;
+    s->item[i].mask = len ? 0xffff : c < 0x80 ? 0x80 : 0xff;
+    s->item[i].head = (w & s->item[i].mask) + 1;
+    s->item[i].size = (uint32_t)size;
+    s->item[i].inner = (uint32_t)inner;
+}
+
+mp_result mp_skip_like(const uint8_t **at, const uint8_t *end, mp_shape *s) {
+    const uint8_t *p = *at;
+    uint64_t open = 1;
+    uint32_t i = 0;
+    do {
+        uint64_t size, inner;
+        size_t left = (size_t)(end - p);
+        if (i < MP_SHAPE && left >= 2) {
+            uint32_t w = (uint32_t)p[1] << 8 | p[0], k = i++;
+            if ((w & s->item[k].mask) + 1 == s->item[k].head && s->item[k].size <= left) {
+                p += s->item[k].size;
+                open = open + s->item[k].inner - 1;
+                continue;
+            }
+            mp_result r = measure(p, left, &size, &inner);
+            if (r != MP_OK) return r;
+            learn(s, k, w, size, inner);
+        } else {
+            if (!left) return MP_MORE;
+            mp_result r = measure(p, left, &size, &inner);
+            if (r != MP_OK) return r;
+        }
+        p += size;
+        open += inner - 1;
+    } while (open);
+    *at = p;
+    return MP_OK;
+}
+
 mp_result mp_scan_more(mp_scan *s, const uint8_t *p, size_t n, size_t max) {
     if (!s->begun) *s = (mp_scan){.open = 1, .begun = true};
     while (s->open) {

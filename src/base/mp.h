@@ -33,6 +33,12 @@ mp_result mp_read(const uint8_t **p, const uint8_t *end, mp_item *out);
 /* Past one value with all that it holds. Unchanged unless MP_OK. */
 mp_result mp_skip(const uint8_t **p, const uint8_t *end);
 
+/* The same for one of many values that are alike. Records mostly have the keys of the one before, and texts of the same lengths: where an item begins as it did in the value before, its length need not be
+ * made out from its bytes, and the processor goes on before it has them. Begin with a zeroed one; any shape gives the same result. */
+enum { MP_SHAPE = 48 };
+typedef struct mp_shape { struct { uint32_t head /* + 1; 0: not known */, mask, size, inner; } item[MP_SHAPE]; uint8_t misses[MP_SHAPE]; } mp_shape;
+mp_result mp_skip_like(const uint8_t **p, const uint8_t *end, mp_shape *s);
+
 /* Looks for the end of a value whose bytes come piece by piece, without going over them again. Begin with a zeroed one. */
 typedef struct mp_scan { size_t at; uint64_t open; bool begun; } mp_scan;
 /* p: the value's first byte, n: what is there now. MP_OK: s->at is its length. MP_MORE: come again with more. MP_BAD: no MessagePack, or certain to be longer than max bytes (then s->at + s->open > max). */

@@ -50,6 +50,7 @@ typedef struct fwd_batch {
     int64_t *time_ns;
     uint32_t n, cap;
     size_t bytes;                 /* of all records */
+    mp_shape shape;
     fwd_run *runs;
     uint32_t n_runs, cap_runs;
     spool_frame *frames;          /* what fwd_frames made */

@@ -135,6 +135,7 @@ bool fwd_time(const uint8_t **p, const uint8_t *end, int64_t *ns) {
 void fwd_batch_reset(fwd_batch *b) {
     b->bytes = b->tags.len = b->answers.len = 0;
     b->n = b->n_runs = b->broken = b->messages = b->acks = 0;
+    b->shape = (mp_shape){0};
 }
 void fwd_batch_free(fwd_batch *b) {
     fz_buf_free(&b->tags);
@@ -209,7 +210,7 @@ static inline void one(fwd_walk *w, fwd_batch *b, bool skip) {
     if (good) {
         good = fwd_time(&p, w->end, &ns) && p < w->end && is_map(*p);
         record = p;
-        if (good && mp_skip(&p, w->end) == MP_OK) {
+        if (good && mp_skip_like(&p, w->end, &b->shape) == MP_OK) {
             if (!skip) add(b, record, (size_t)(p - record), ns ? ns : INT64_MIN);
             w->p = p;
             return;

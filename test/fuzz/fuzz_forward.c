@@ -114,6 +114,10 @@ static void walk(const uint8_t *p, size_t n, size_t step) {
     }
     CHECK(r == whole);
     if (r == MP_OK) CHECK(s.at == (size_t)(at - p));
+    mp_shape shape = {0}; /* one value after another, as if they were alike */
+    for (const uint8_t *x = p, *y = p; x < p + n && mp_skip(&x, p + n) == MP_OK;) CHECK(mp_skip_like(&y, p + n, &shape) == MP_OK && x == y);
+    at = p;
+    CHECK(mp_skip_like(&at, p + n, &shape) == whole && (whole == MP_OK || at == p));
     mp_item v;
     for (at = p; mp_read(&at, p + n, &v) == MP_OK;) CHECK(at <= p + n && (v.type < MP_STR || v.type == MP_ARRAY || v.type == MP_MAP || v.p + v.n <= p + n));
 }
