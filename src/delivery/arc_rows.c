@@ -12,28 +12,29 @@
 #include "delivery/archive_int.h"
 #include "exec/exec.h"
 
-typedef struct column { const char *head; size_t head_len; } column; /* ,"name": with AHEAD bytes more that may be read */
+typedef struct column { const char *head; uint32_t head_len; } column; /* "name": and behind it a quote, with AHEAD bytes more that may be read */
 struct arc_encoder { const col_schema *schema; column *columns; bool with_nulls, iso; };
 
 /* A column of one call: what col_at finds, or the entries of its dictionary as JSON. */
-enum { AHEAD = 32 }; /* what is not longer is copied as so many bytes: faster than by a call */
+enum { AHEAD = 32 }; /* bytes are copied so many at once, also those behind the last one: faster than by a call */
 typedef enum {
-    SRC_ANY, SRC_NOTHING /* all NULL, and NULLs are left out */, SRC_ENTRIES, SRC_TEXT /* flat, or rows chosen from a flat vector */, SRC_PLAIN /* SRC_TEXT without a byte to escape */,
-    SRC_TEXT_MAP /* flat, MAP of flat texts */, SRC_TIME /* flat */, SRC_INT /* flat, 32 bits */
+    SRC_ANY, SRC_ENTRIES, SRC_TEXT /* flat, or rows chosen from a flat vector */, SRC_PLAIN /* SRC_TEXT without a byte to escape */, SRC_TEXT_MAP /* flat, MAP of flat texts */, SRC_TIME /* flat */,
+    SRC_INT /* flat, 32 bits */
 } source_kind;
 typedef struct source {
     const col_vec *v;
-    source_kind kind;
+    const char *head;            /* as in column */
     const uint8_t *null_of;      /* 0 for rows that are NULL; NULL: none is, or look_up */
-    bool look_up;                /* col_is_null has to be asked */
     const uint32_t *idx, *off;
-    const char *bytes;           /* SRC_ENTRIES: their JSON; SRC_TEXT, SRC_PLAIN: of the vector, to `end` */
-    uint32_t end;
+    const char *bytes;           /* SRC_ENTRIES: "name":value, of each; SRC_TEXT, SRC_PLAIN: of the vector, to `end` */
+    uint32_t end, head_len;
+    source_kind kind;
+    bool look_up;                /* col_is_null has to be asked */
     int64_t second;
     char time[DT_TEXT_MAX + 1];  /* SRC_TIME: the text of `second`, with its quote */
     size_t n_time;
 } source;
-struct arc_lines { const arc_encoder *e; source *src; fz_buf entries; };
+struct arc_lines { const arc_encoder *e; source *src; uint32_t n_src; fz_buf entries; }; /* without columns that have nothing to write */
 
 static void value(fz_buf *b, const col_vec *v, uint32_t row, bool iso);
 
@@ -138,10 +139,10 @@ arc_encoder *arc_encoder_new(fz_arena *a, const col_schema *schema, bool with_nu
     fz_buf b = {0};
     for (uint32_t c = 0; c < schema->n; c++) {
         b.len = 0;
-        fz_buf_putc(&b, ',');
         fz_buf_json(&b, schema->fields[c].name, strlen(schema->fields[c].name));
         fz_buf_putc(&b, ':');
-        e->columns[c].head_len = b.len;
+        e->columns[c].head_len = (uint32_t)b.len;
+        fz_buf_putc(&b, '"');
         fz_buf_append(&b, (const char[AHEAD]){0}, AHEAD);
         e->columns[c].head = fz_arena_strndup(a, (const char *)b.data, b.len);
     }
@@ -151,9 +152,7 @@ arc_encoder *arc_encoder_new(fz_arena *a, const col_schema *schema, bool with_nu
 
 static bool flat_text(const col_vec *v) { return !v->idx && col_is_text(v->type->kind); }
 
-static source_kind kind_of(const arc_encoder *e, const col_vec *v, uint32_t n) {
-    bool all_null = v->type->kind == COL_NULL || (v->valid && !memchr(v->valid, 1, n));
-    if (all_null && !e->with_nulls) return SRC_NOTHING;
+static source_kind kind_of(const col_vec *v, uint32_t n) {
     if (v->idx && v->dict->len <= n) return SRC_ENTRIES;
     switch (v->type->kind) {
     case COL_CHAR: case COL_VARCHAR: return SRC_TEXT;
@@ -163,6 +162,7 @@ static source_kind kind_of(const arc_encoder *e, const col_vec *v, uint32_t n) {
     default: return SRC_ANY;
     }
 }
+static bool all_null(const col_vec *v, uint32_t n) { return v->type->kind == COL_NULL || (v->valid && !memchr(v->valid, 1, n)); }
 
 /* The vector's bytes as a whole are looked at, as long as that is not much more than what its rows use. */
 static void look_at_text(source *s, uint32_t n) {
@@ -179,7 +179,9 @@ static void write_entries(arc_lines *l, source *s, fz_arena *scratch) {
     uint32_t *off = fz_arena_alloc(scratch, ((size_t)dict->len + 1) * sizeof *off);
     for (uint32_t i = 0; i < dict->len; i++) {
         off[i] = (uint32_t)l->entries.len;
+        fz_buf_append(&l->entries, s->head, s->head_len);
         value(&l->entries, dict, i, l->e->iso);
+        fz_buf_putc(&l->entries, ',');
     }
     off[dict->len] = (uint32_t)l->entries.len;
     s->idx = s->v->idx;
@@ -191,20 +193,17 @@ arc_lines *arc_lines_begin(const arc_encoder *e, col_vec *const *cols, uint32_t 
     l->e = e;
     l->src = FZ_ANEWN(scratch, source, e->schema->n + 1);
     for (uint32_t c = 0; c < e->schema->n; c++) {
-        source *s = &l->src[c];
         const col_vec *v = cols[c];
-        *s = (source){.v = v, .kind = kind_of(e, v, n), .second = INT64_MIN, .null_of = v->valid};
+        if (!e->with_nulls && all_null(v, n)) continue;
+        source *s = &l->src[l->n_src++];
+        *s = (source){.v = v, .head = e->columns[c].head, .head_len = e->columns[c].head_len, .kind = kind_of(v, n), .second = INT64_MIN, .null_of = v->valid};
         s->look_up = v->type->kind == COL_NULL || (v->idx && v->dict->valid);
         if (s->kind == SRC_ENTRIES) write_entries(l, s, scratch);
         else if (s->kind == SRC_TEXT) look_at_text(s, n);
     }
     fz_buf_reserve(&l->entries, AHEAD);
-    for (uint32_t c = 0; c < e->schema->n; c++) {
-        source *s = &l->src[c];
-        if (s->kind != SRC_ENTRIES) continue;
-        s->bytes = (const char *)l->entries.data;
-        s->end = (uint32_t)l->entries.len + AHEAD;
-    }
+    for (uint32_t c = 0; c < l->n_src; c++)
+        if (l->src[c].kind == SRC_ENTRIES) l->src[c].bytes = (const char *)l->entries.data;
     return l;
 }
 
@@ -228,57 +227,64 @@ static void other(fz_buf *b, source *s, uint32_t row, bool iso) {
     }
 }
 
-/* n bytes from `from` of p, which has `end` of them, in pieces that may reach beyond what is asked for. d has room for 2 AHEAD more. */
-static inline uint8_t *copy(uint8_t *d, const char *p, uint32_t from, uint32_t n, uint32_t end) {
-    if (__builtin_expect(n > 256 || (uint64_t)from + n + AHEAD > end, 0)) {
-        if (n) memcpy(d, p + from, n);
-        return d + n;
-    }
-    memcpy(d, p + from, AHEAD);
-    for (uint32_t i = AHEAD; i < n; i += AHEAD) memcpy(d + i, p + from + i, AHEAD);
+/* n bytes of p, behind which AHEAD more can be read, to d, which has room for as many. */
+static inline uint8_t *copy(uint8_t *d, const char *p, uint32_t n) {
+    memcpy(d, p, AHEAD);
+    if (__builtin_expect(n > 8 * AHEAD, 0)) memcpy(d, p, n);
+    else
+        for (uint32_t i = AHEAD; i < n; i += AHEAD) memcpy(d + i, p + i, AHEAD);
     return d + n;
+}
+
+static inline uint8_t *plain(uint8_t *d, const source *s, uint32_t from, uint32_t n) {
+    d = copy(d, s->head, s->head_len + 1);
+    if (__builtin_expect((uint64_t)from + n + AHEAD <= s->end, 1)) d = copy(d, s->bytes + from, n);
+    else if (n) {
+        memcpy(d, s->bytes + from, n);
+        d += n;
+    }
+    *d++ = '"';
+    *d++ = ',';
+    return d;
 }
 
 static inline bool is_null(const source *s, uint32_t row) { return s->look_up ? col_is_null(s->v, row) : s->null_of && !s->null_of[row]; }
 
 /* The common kinds are written here with a cursor of their own: stores through it would make the compiler read the buffer's fields again after each. */
 void arc_lines_add(arc_lines *l, uint32_t row, fz_buf *out) {
-    const arc_encoder *e = l->e;
-    size_t comma = 1; /* the first column's is left out */
-    fz_buf_reserve(out, 4 * AHEAD);
+    bool with_nulls = l->e->with_nulls;
+    fz_buf_reserve(out, 2 * AHEAD);
     uint8_t *d = out->data + out->len, *limit = out->data + out->cap;
     *d++ = '{';
-    for (uint32_t c = 0; c < e->schema->n; c++) {
-        source *s = &l->src[c];
-        if (s->kind == SRC_NOTHING) continue;
-        bool null = is_null(s, row);
-        if (null && !e->with_nulls) continue;
-        bool bytes = !null && (s->kind == SRC_ENTRIES || s->kind == SRC_PLAIN);
+    for (source *s = l->src, *end = s + l->n_src; s < end; s++) {
+        bool null = is_null(s, row), bytes = s->kind == SRC_ENTRIES || s->kind == SRC_PLAIN;
+        if (null && !with_nulls) continue;
         uint32_t at = bytes && s->idx ? s->idx[row] : row, from = bytes ? s->off[at] : 0, n = bytes ? s->off[at + 1] - from : 0;
-        size_t head = e->columns[c].head_len - comma, need = head + n + 4 * AHEAD;
+        size_t need = (size_t)s->head_len + n + 4 * AHEAD;
         if (__builtin_expect((size_t)(limit - d) < need, 0)) {
             out->len = (size_t)(d - out->data);
             fz_buf_reserve(out, need);
             d = out->data + out->len;
             limit = out->data + out->cap;
         }
-        d = copy(d, e->columns[c].head, (uint32_t)comma, (uint32_t)head, (uint32_t)(e->columns[c].head_len + AHEAD));
-        comma = 0;
-        if (bytes && s->kind == SRC_ENTRIES) d = copy(d, s->bytes, from, n, s->end);
-        else if (bytes) {
-            *d++ = '"';
-            d = copy(d, s->bytes, from, n, s->end);
-            *d++ = '"';
-        } else if (!null && s->kind == SRC_INT) d += nt_int_text(s->v->i32[row], (char *)d);
-        else {
+        if (s->kind == SRC_ENTRIES && !null) d = copy(d, s->bytes + from, n);
+        else if (s->kind == SRC_PLAIN && !null) d = plain(d, s, from, n);
+        else if (s->kind == SRC_INT && !null) {
+            d = copy(d, s->head, s->head_len);
+            d += nt_int_text(s->v->i32[row], (char *)d);
+            *d++ = ',';
+        } else {
+            d = copy(d, s->head, s->head_len);
             out->len = (size_t)(d - out->data);
             if (null) fz_buf_puts(out, "null");
-            else other(out, s, row, e->iso);
+            else other(out, s, row, l->e->iso);
             fz_buf_reserve(out, 4 * AHEAD);
             d = out->data + out->len;
             limit = out->data + out->cap;
+            *d++ = ',';
         }
     }
+    if (d[-1] == ',') d--;
     *d++ = '}';
     *d++ = '\n';
     out->len = (size_t)(d - out->data);

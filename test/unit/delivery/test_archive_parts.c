@@ -361,6 +361,73 @@ static void texts_and_maps_of_texts(void **state) {
     fz_arena_free(a);
 }
 
+/* Texts of every length up to some hundred bytes, flat, behind an index and as a dictionary, all plain or one byte of one of them not: the same lines. */
+static void texts_of_every_length(void **state) {
+    (void)state;
+    enum { N = 400 };
+    fz_arena *a = fz_arena_new();
+    col_field fields[] = {{"a_name_that_is_longer_than_what_is_copied_at_once", col_string(true), NULL}, {"n", col_simple(COL_INT, true), NULL}, {"b", col_string(true), NULL}};
+    col_schema s = {3, fields};
+    for (int odd = -1; odd < N; odd += 37) {
+        col_builder *texts = col_builder_new(a, fields[0].type), *numbers = col_builder_new(a, fields[1].type);
+        fz_buf want = {0};
+        char text[N + 1];
+        for (int i = 0; i < N; i++) {
+            int n = N - 1 - i;
+            memset(text, 'a' + i % 26, (size_t)n);
+            if (i == odd && n) text[n / 2] = "\"\\\n"[i % 3];
+            if (i % 9 == 4) col_add_null(texts);
+            else col_add_bytes(texts, text, (size_t)n);
+            col_add_i64(numbers, i % 2 ? INT32_MIN + i : i);
+        }
+        col_vec *flat = col_builder_finish(texts);
+        char *exact = malloc(flat->off[N]); /* a block of its size: a read past the end is seen */
+        memcpy(exact, flat->bytes, flat->off[N]);
+        flat->bytes = exact;
+        col_vec *behind = col_vec_dict(a, flat, N - 1), *dict = col_vec_dict(a, flat, N);
+        col_vec *cols[] = {flat, col_builder_finish(numbers), dict};
+        for (uint32_t i = 0; i < N; i++) dict->idx[i] = i;
+        for (uint32_t i = 0; i < N; i++) {
+            fz_buf_puts(&want, "{");
+            for (int c = 0; c < 3; c++) {
+                if (col_is_null(cols[c], i)) continue;
+                if (want.data[want.len - 1] != '{') fz_buf_puts(&want, ",");
+                fz_buf_printf(&want, "\"%s\":", fields[c].name);
+                if (c == 1) fz_buf_printf(&want, "%d", cols[1]->i32[i]);
+                else fz_buf_json(&want, col_sv(flat, i).p, col_sv(flat, i).n);
+            }
+            fz_buf_puts(&want, "}\n");
+        }
+        fz_buf out = {0};
+        arc_lines *l = arc_lines_begin(arc_encoder_new(a, &s, false, true), cols, N, a);
+        for (uint32_t row = 0; row < N; row++) arc_lines_add(l, row, &out);
+        arc_lines_end(l);
+        assert_int_equal(out.len, want.len);
+        assert_memory_equal(out.data, want.data, want.len);
+        for (uint32_t i = 0; i < N - 1; i++) behind->idx[i] = i + 1; /* fewer rows than entries */
+        cols[0] = cols[2] = behind;
+        cols[1] = col_vec_nulls(a, fields[1].type, N - 1);
+        out.len = want.len = 0;
+        l = arc_lines_begin(arc_encoder_new(a, &s, true, true), cols, N - 1, a);
+        for (uint32_t row = 0; row < N - 1; row++) {
+            arc_lines_add(l, row, &out);
+            for (int c = 0; c < 3; c++) {
+                fz_buf_printf(&want, "%s\"%s\":", c ? "," : "{", fields[c].name);
+                if (c == 1 || col_is_null(flat, row + 1)) fz_buf_puts(&want, "null");
+                else fz_buf_json(&want, col_sv(flat, row + 1).p, col_sv(flat, row + 1).n);
+            }
+            fz_buf_puts(&want, "}\n");
+        }
+        arc_lines_end(l);
+        assert_int_equal(out.len, want.len);
+        assert_memory_equal(out.data, want.data, want.len);
+        fz_buf_free(&out);
+        fz_buf_free(&want);
+        free(exact);
+    }
+    fz_arena_free(a);
+}
+
 static void fixed_parts(void **state) {
     (void)state;
     static const struct { const char *path, *errors, *want, *want_errors; } cases[] = {
@@ -417,7 +484,7 @@ static void times_in_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefixes_are_those_of_firehose), cmocka_unit_test(random_strings_follow_from_the_uuid), cmocka_unit_test(names), cmocka_unit_test(crc_of_pieces),
-        cmocka_unit_test(same_rows_are_same_bytes), cmocka_unit_test(one_split_is_whole_in_memory), cmocka_unit_test(lines_come_back_with_their_times), cmocka_unit_test(no_room_to_spill), cmocka_unit_test(values), cmocka_unit_test(texts_and_maps_of_texts), cmocka_unit_test(times_in_rows), cmocka_unit_test(fixed_parts),
+        cmocka_unit_test(same_rows_are_same_bytes), cmocka_unit_test(one_split_is_whole_in_memory), cmocka_unit_test(lines_come_back_with_their_times), cmocka_unit_test(no_room_to_spill), cmocka_unit_test(values), cmocka_unit_test(texts_and_maps_of_texts), cmocka_unit_test(texts_of_every_length), cmocka_unit_test(times_in_rows), cmocka_unit_test(fixed_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
