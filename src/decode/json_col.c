@@ -68,6 +68,7 @@ static void begin_dict(js_col *c) {
     memset(d->slot, 0, JS_DICT_SLOTS * sizeof *d->slot);
     c->n_dict = 0;
     c->last = 0;
+    c->streak = 8;
     c->cap_off = 64;
     c->off = fz_arena_alloc(c->a, (c->cap_off + 1) * sizeof *c->off);
     c->off[0] = 0;
@@ -189,13 +190,13 @@ static uint32_t add_entry(js_col *c, const char *p, size_t n, uint64_t h) {
 }
 
 /* The entry + 1, or 0. *h: its hash, *k: its slot or that of a new one. */
-static inline uint32_t find_entry(const js_col *c, const char *p, size_t n, uint64_t *h, uint32_t *k) {
+static inline uint32_t find_entry(const js_col *c, const char *p, size_t n, size_t left, uint64_t *h, uint32_t *k) {
     const js_dict *d = c->dict;
     const uint32_t *off = c->off;
     uint32_t s;
     *h = fz_hash(p, n);
     for (*k = (uint32_t)*h & (JS_DICT_SLOTS - 1); (s = d->slot[*k]); *k = (*k + 1) & (JS_DICT_SLOTS - 1))
-        if (d->hash[s - 1] == *h && off[s] - off[s - 1] == n && memcmp(c->bytes + off[s - 1], p, n) == 0) break;
+        if (d->hash[s - 1] == *h && off[s] - off[s - 1] == n && js_same_bytes(c->bytes + off[s - 1], p, n, left)) break; /* entries have 64 bytes behind them */
     return s;
 }
 
@@ -204,11 +205,13 @@ static void put_entry(js_col *c, uint32_t e) {
     js_put_same(c);
 }
 
-bool js_put_known(js_col *c, const char *p, size_t n) {
+bool js_put_known(js_col *c, const char *p, size_t n, size_t left) {
     uint64_t h;
-    uint32_t k, s = find_entry(c, p, n, &h, &k);
-    if (s) put_entry(c, s - 1);
-    return s != 0;
+    uint32_t k, s = find_entry(c, p, n, left, &h, &k);
+    if (!s) return false;
+    js_count_streak(c, s - 1 == c->last);
+    put_entry(c, s - 1);
+    return true;
 }
 
 void js_put_dict(js_col *c, const char *p, size_t n) {
@@ -219,7 +222,7 @@ void js_put_dict(js_col *c, const char *p, size_t n) {
         js_put_same(c);
         return;
     }
-    uint32_t s = find_entry(c, p, n, &h, &k);
+    uint32_t s = find_entry(c, p, n, n, &h, &k);
     if (s) {
         put_entry(c, s - 1);
         return;

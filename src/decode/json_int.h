@@ -14,6 +14,9 @@
 #ifndef DEC_JSON_INT_H
 #define DEC_JSON_INT_H
 #include "decode/decode_int.h"
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 /* ---- json_col.c: columns under construction ---- */
 
@@ -53,6 +56,7 @@ struct js_col {
     uint32_t n_dict, cap_off;
     uint32_t *idx;
     uint32_t last;               /* entry of the row before */
+    uint8_t streak;              /* how well that foretells the row's: js_likely_same */
     bool discard;                /* checked only: the query does not want it */
 };
 
@@ -71,7 +75,19 @@ void js_col_grow_bytes(js_col *c, size_t more);
 void js_put_null(js_col *c);
 void js_put_from(js_col *c, const js_col *src, uint32_t i);   /* value i of a column of the same type */
 void js_put_dict(js_col *c, const char *p, size_t n);         /* top-level text while use_dict */
-bool js_put_known(js_col *c, const char *p, size_t n);        /* the same if it is an entry already; false: nothing has happened */
+bool js_put_known(js_col *c, const char *p, size_t n, size_t left); /* the same if it is an entry already, at p can be read `left` bytes; false: nothing has happened */
+/* n bytes of both, where 32 bytes of x can be read, and `left` of y. */
+static inline bool js_same_bytes(const void *x, const void *y, size_t n, size_t left) {
+#ifdef __SSE2__
+    if (n <= 32 && left >= 32) {
+        const __m128i *a = x, *b = y;
+        uint32_t low = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a), _mm_loadu_si128(b)));
+        uint32_t high = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a + 1), _mm_loadu_si128(b + 1)));
+        return (~(uint64_t)(high << 16 | low) & ((1ull << n) - 1)) == 0;
+    }
+#endif
+    return left >= n && memcmp(x, y, n) == 0;
+}
 static inline void js_put_same(js_col *c);                    /* the entry of the row before once more */
 void js_put_map(js_col *c);                                   /* closes a MAP: entries since the last close, put in order */
 void js_map_order(js_col *c);                                 /* puts the entries since the last close in order */
@@ -82,12 +98,8 @@ void js_map_in_dictionary(js_col *c);
 /* While use_dict. true: a value of the same bytes came before in this batch, and the row has it. false: the entries are to be added, and js_put_map_of with the same bytes closes them. */
 bool js_put_map_again(js_col *c, const uint8_t *raw, size_t n);
 void js_put_map_of(js_col *c, const uint8_t *raw, size_t n);  /* in the order in which they are */
-/* While use_dict: length of the value of the newest row that is not NULL, if `raw` begins with its bytes; 0: it does not. */
-static inline size_t js_map_before(const js_col *c, const uint8_t *raw, size_t left) {
-    if (!c->n_dict) return 0;
-    fz_sv s = c->dict->raw[c->last];
-    return s.n <= left && memcmp(s.p, raw, s.n) == 0 ? s.n : 0;
-}
+/* While use_dict: length of the value of the newest row that is not NULL, if `raw` begins with its bytes; 0: it does not, or that is not likely. */
+static inline size_t js_map_before(const js_col *c, const uint8_t *raw, size_t left);
 
 static inline void js_room(js_col *c) {
     if (__builtin_expect(c->len == c->cap, 0)) js_col_grow(c);
@@ -101,7 +113,18 @@ static inline void js_put_i64(js_col *c, int64_t v) { js_room(c); js_valid(c); c
 static inline void js_put_f32(js_col *c, float v) { js_room(c); js_valid(c); c->f32[c->len++] = v; }
 static inline void js_put_f64(js_col *c, double v) { js_room(c); js_valid(c); c->f64[c->len++] = v; }
 static inline void js_put_dec(js_col *c, col_i128 v) { js_room(c); js_valid(c); c->i128[c->len++] = v; }
+/* Is it worth looking at the entry of the row before first? Only while most rows have it: a guess that mostly fails costs more than a look-up. */
+static inline bool js_likely_same(const js_col *c) { return c->n_dict && c->streak >= 8; }
+static inline void js_count_streak(js_col *c, bool same) {
+    int s = c->streak + (same ? 1 : -1);
+    c->streak = (uint8_t)(s < 0 ? 0 : s > 15 ? 15 : s);
+}
 static inline void js_put_same(js_col *c) { js_room(c); js_valid(c); c->idx[c->len++] = c->last; }
+static inline size_t js_map_before(const js_col *c, const uint8_t *raw, size_t left) {
+    if (!js_likely_same(c)) return 0;
+    fz_sv s = c->dict->raw[c->last];
+    return s.n <= left && memcmp(s.p, raw, s.n) == 0 ? s.n : 0;
+}
 /* Room for n more bytes and 64 to spare, so that vectors may be stored past the end. */
 static inline char *js_bytes_room(js_col *c, size_t n) {
     if (__builtin_expect(c->cap_bytes - c->n_bytes < n + 64, 0)) js_col_grow_bytes(c, n + 64);

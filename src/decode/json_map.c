@@ -139,6 +139,7 @@ static uint32_t *slot_of(const js_col *c, const uint8_t *raw, size_t n, uint64_t
 bool js_put_map_again(js_col *c, const uint8_t *raw, size_t n) {
     uint32_t s = *slot_of(c, raw, n, fz_hash(raw, n));
     if (s) {
+        js_count_streak(c, s - 1 == c->last);
         c->last = s - 1;
         js_put_same(c);
         return true;

@@ -22,9 +22,6 @@
 #include "col/numtext.h"
 #include "decode/json_fast_int.h"
 #include <stdio.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 const fz_option dec_msgpack_options[] = {
     {.name = "msgpack.ignore-parse-errors", .type = FZ_OPT_BOOL, .dflt = "false", .doc = "A value that its column cannot take becomes NULL and a record that cannot be read gives no row (counted in frazil_decode_unparseable_total); otherwise such a record is a rejected row."},
@@ -44,9 +41,20 @@ static void put_text(mp_decoder *d, js_col *c, const uint8_t *p, uint32_t n) {
     js_put_bytes(c, s.p, s.n);
 }
 
-/* n bytes from p to `to`, which has 64 more; true: one of them is not ASCII. Nothing at or after p + n is read. */
-static inline bool copy_text(char *to, const uint8_t *p, size_t n) {
+/* n bytes from p, where `left` can be read, to `to`, which has 64 more; true: one of them is not ASCII. */
+static inline bool copy_text(char *to, const uint8_t *p, size_t n, size_t left) {
     uint64_t a, b, high = 0;
+#ifdef __SSE2__
+    if (left >= 64 && n <= 64) { /* the same steps for every length: lengths are what the processor cannot guess */
+        uint64_t bits = 0;
+        for (unsigned i = 0; i < 64; i += 16) {
+            __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
+            _mm_storeu_si128((__m128i *)(void *)(to + i), v);
+            bits |= (uint64_t)(uint32_t)_mm_movemask_epi8(v) << i;
+        }
+        return n && bits << (64 - n);
+    }
+#endif
     if (n < 8) {
         for (size_t i = 0; i < n; i++) high |= (uint8_t)(to[i] = (char)p[i]);
         return high & 0x80;
@@ -68,20 +76,6 @@ static inline bool copy_text(char *to, const uint8_t *p, size_t n) {
     return (high | a) & 0x8080808080808080u;
 }
 
-/* n bytes of both, of which 32 can be read at `left` >= 32. */
-static inline bool same_bytes(const void *x, const void *y, size_t n, size_t left) {
-#ifdef __SSE2__
-    if (n <= 32 && left >= 32) {
-        const __m128i *a = x, *b = y;
-        uint32_t low = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a), _mm_loadu_si128(b)));
-        uint32_t high = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a + 1), _mm_loadu_si128(b + 1)));
-        uint64_t differ = ~(uint64_t)(high << 16 | low);
-        return !(differ & ((1ull << n) - 1));
-    }
-#endif
-    return left >= n && memcmp(x, y, n) == 0;
-}
-
 /* The common case: a str of less than 64 KiB into a column of text. false: nothing has happened. */
 static inline bool put_plain_text(js_col *c, const uint8_t **p, const uint8_t *end) {
     const uint8_t *q = *p;
@@ -94,14 +88,14 @@ static inline bool put_plain_text(js_col *c, const uint8_t **p, const uint8_t *e
     if (n > left) return false;
     if (c->use_dict) {
         uint32_t e = c->last;
-        if (c->n_dict && c->off[e + 1] - c->off[e] == n && same_bytes(c->bytes + c->off[e], q, n, left)) js_put_same(c); /* mostly the value of the row before; entries have 64 bytes behind them */
-        else if (!js_put_known(c, (const char *)q, n)) {
+        if (js_likely_same(c) && c->off[e + 1] - c->off[e] == n && js_same_bytes(c->bytes + c->off[e], q, n, left)) js_put_same(c);
+        else if (!js_put_known(c, (const char *)q, n, left)) {
             if (!js_utf8_ok(q, n)) return false;
             js_put_dict(c, (const char *)q, n);
         }
     } else {
         char *to = js_bytes_room(c, n);
-        if (copy_text(to, q, n) && !js_utf8_ok(q, n)) return false;
+        if (copy_text(to, q, n, left) && !js_utf8_ok(q, n)) return false;
         js_put_placed(c, n);
     }
     *p = q + n;
@@ -116,11 +110,11 @@ static inline bool put_common(js_col *c, const uint8_t **p, const uint8_t *end) 
         else js_put_i64(c, *(*p)++);
         return true;
     }
-    if (c->kind == COL_MAP && c->use_dict && c->n_dict) {
-        fz_sv before = c->dict->raw[c->last]; /* no value's bytes are the beginning of another's */
-        if (before.n > (size_t)(end - *p) || memcmp(before.p, *p, before.n) != 0) return false;
+    if (c->kind == COL_MAP && c->use_dict) {
+        size_t n = js_map_before(c, *p, (size_t)(end - *p)); /* no value's bytes are the beginning of another's */
+        if (!n) return false;
         js_put_same(c);
-        *p += before.n;
+        *p += n;
         return true;
     }
     return false;
@@ -225,11 +219,13 @@ static bool read_key(mp_decoder *d, const js_col *row, const uint8_t **p, const 
     return true;
 }
 
-static bool put_member(mp_decoder *d, js_col *row, int k, const uint8_t **p, const uint8_t *end, uint32_t depth) {
+static bool put_uncommon(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *end, uint32_t depth);
+
+static inline bool put_member(mp_decoder *d, js_col *row, int k, const uint8_t **p, const uint8_t *end, uint32_t depth) {
     if (k < 0) return mp_skip(p, end) == MP_OK || broken(d);
     js_col *c = &row->child[k];
     if (c->len != row->len) js_col_cut(c, row->len); /* a second time: the last value counts */
-    if (put_value(d, c, p, end, depth)) return true;
+    if (put_common(c, p, end) || put_uncommon(d, c, p, end, depth)) return true;
     snprintf(d->json.field, sizeof d->json.field, "%s", c->name);
     return false;
 }
@@ -277,10 +273,11 @@ static bool put_any(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *
     return put_scalar(d, c, &v);
 }
 
-static bool put_value(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *end, uint32_t depth) {
+static bool put_value(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *end, uint32_t depth) { return put_common(c, p, end) || put_uncommon(d, c, p, end, depth); }
+
+static bool put_uncommon(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t *end, uint32_t depth) {
     const uint8_t *from = *p;
     uint32_t n = c->len;
-    if (put_common(c, p, end)) return true;
     if (put_any(d, c, p, end, depth)) return true;
     js_col_cut(c, n);
     if (!d->json.ignore_errors) return false;
@@ -293,7 +290,7 @@ static bool put_value(mp_decoder *d, js_col *c, const uint8_t **p, const uint8_t
 
 /* ---- the record ---- */
 
-static inline bool hint_fits(const mpd_hint *h, const uint8_t *p, const uint8_t *end) { return h->len && same_bytes(h->text, p, h->len, (size_t)(end - p)); }
+static inline bool hint_fits(const mpd_hint *h, const uint8_t *p, const uint8_t *end) { return h->len && js_same_bytes(h->text, p, h->len, (size_t)(end - p)); }
 
 static void keep_hint(mpd_hint *h, const uint8_t *from, size_t n, int col, bool is_json) {
     h->len = 0;
@@ -342,8 +339,6 @@ static bool put_record(mp_decoder *d, const uint8_t *p, size_t n) {
         int col;
         bool is_json;
         if (!key_of(d, k, &p, end, &col, &is_json)) return false;
-        js_col *c = col < 0 ? NULL : &d->root.child[col];
-        if (c && !is_json && c->len == d->root.len && put_common(c, &p, end)) continue;
         if (is_json) note_document(d, p, end);
         if (!put_member(d, &d->root, col, &p, end, 1)) return false;
     }

@@ -207,6 +207,52 @@ static void hints(void **state) {
     decoded_free(&d);
 }
 
+/* Texts of every length, with a byte that is not ASCII or none, at the end of a record and before more of it, over and over and all different: columns have what came. */
+static void lengths_of_texts(void **state) {
+    fixture *f = *state;
+    enum { N = 1400 };
+    static fz_buf b[N];
+    static fz_record rec[N];
+    static char want[N][2][200];
+    for (uint32_t i = 0; i < N; i++) {
+        for (int k = 0; k < 2; k++) {
+            uint32_t n = k ? i / 2 % 9 + 1 : i % 140;
+            memset(want[i][k], 'a' + (int)(i % 7), n);
+            if (k == 0 && n > 1 && i % 3 == 0) memcpy(want[i][k] + i % (n - 1), "\xc3\xa4", 2);
+            if (k == 0 && n > 3) want[i][k][n - 1] = (char)('0' + i / 140);
+            if (k == 0 && n > 3 && i / 140 == 9) want[i][k][n - 1] = (char)0xff; /* ill-formed: replaced */
+        }
+        const char *long_text = want[i][0], *short_text = want[i][1];
+        bool first = i % 2;
+        bool ill = strlen(long_text) > 3 && i / 140 == 9;
+        if (!ill && !fz_utf8_valid(long_text, strlen(long_text))) want[i][0][0] = 0; /* the digit has cut a letter */
+        if (ill && i % 3 == 0) memset(want[i][0], 'b', strlen(want[i][0]) - 1);
+        b[i].len = 0;
+        mp_put_map(&b[i], 2);
+        for (int k = 0; k < 2; k++) {
+            const char *v = (k == 0) == first ? long_text : short_text;
+            mp_put_str(&b[i], (k == 0) == first ? "l" : "s", 1);
+            mp_put_str(&b[i], v, strlen(v));
+        }
+        uint8_t *exact = malloc(b[i].len);
+        memcpy(exact, b[i].data, b[i].len);
+        rec[i] = (fz_record){.value = exact, .value_len = (int32_t)b[i].len, .key_len = -1};
+        fz_buf_free(&b[i]);
+        if (ill) memcpy(want[i][0] + strlen(want[i][0]) - 1, "\xef\xbf\xbd", 4);
+    }
+    decoded d = {0};
+    fz_error err;
+    assert_int_equal(dec_new("msgpack", NULL, 0, parse_schema(f->a, "l STRING, s STRING"), NULL, false, &d.dec, &err), FZ_OK);
+    decode_into(&d, rec, N);
+    assert_int_equal(d.out.n_rows, N);
+    assert_null(d.out.cols[0]->idx);
+    assert_non_null(d.out.cols[1]->idx);
+    for (uint32_t i = 0; i < N; i++)
+        for (int k = 0; k < 2; k++) assert_true(fz_sv_eq(col_sv(d.out.cols[k], i), fz_sv_of(want[i][k])));
+    decoded_free(&d);
+    for (uint32_t i = 0; i < N; i++) free((void *)(uintptr_t)rec[i].value);
+}
+
 static void every_cut_is_a_reject(void **state) {
     fixture *f = *state;
     uint8_t b[256];
@@ -257,6 +303,36 @@ static void errors_ignored_become_null(void **state) {
     decoded_free(&d);
 }
 
+/* Values that differ in every way from the one before, and are cut off anywhere: whatever was expected, the end is where it is. */
+static void ends_of_values_that_are_alike(void **state) {
+    (void)state;
+    uint32_t seed = 7;
+    mp_shape shape = {0};
+    for (int round = 0; round < 4000; round++) {
+        fz_buf b = {0};
+        char text[300];
+        memset(text, 'x', sizeof text);
+        uint32_t r = seed = seed * 1664525u + 1013904223u, n = r >> 28 & 3;
+        mp_put_map(&b, n + 20); /* more items than a shape remembers */
+        for (uint32_t k = 0; k < n + 20; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            mp_put_str(&b, text, round % 50 < 40 ? k : seed >> 24);
+            if (seed >> 16 & 1) mp_put_int(&b, (int32_t)seed >> (seed & 31));
+            else if (seed >> 17 & 1) mp_put_str(&b, text, seed >> 22 & 255);
+            else if (seed >> 18 & 1) mp_put_array(&b, 0);
+            else mp_put_bool(&b, seed & 1);
+        }
+        size_t cut = round % 3 == 0 ? seed % (b.len + 1) : b.len;
+        uint8_t *exact = malloc(cut + !cut);
+        memcpy(exact, b.data, cut);
+        const uint8_t *x = exact, *y = exact;
+        assert_int_equal(mp_skip_like(&y, exact + cut, &shape), mp_skip(&x, exact + cut));
+        assert_ptr_equal(x, y);
+        free(exact);
+        fz_buf_free(&b);
+    }
+}
+
 /* ---- maps in dictionary form ---- */
 
 /* Of `distinct` maps; some rows have none, nil, a key twice, or one that does not fit after entries that do. */
@@ -272,7 +348,7 @@ static void put_map_record(fz_buf *b, uint32_t i, uint32_t distinct) {
         mp_put_nil(b);
         return;
     }
-    uint32_t x = i * 7919 % distinct, n = x % 4;
+    uint32_t x = (i + 1) * 7919 % distinct, n = x % 4;
     bool bad = i % 17 == 5;
     mp_put_map(b, n + bad);
     for (uint32_t k = 0; k < n + bad; k++) {
@@ -302,6 +378,9 @@ static void maps_in_a_batch(void **state) {
         decode_into(&d, rec, N);
         assert_int_equal(d.out.cols[0]->idx != NULL, distinct[round / 2] < 100); /* a quarter of the first rows would be too many */
         if (d.out.cols[0]->idx) assert_true(d.out.cols[0]->dict->len <= distinct[round / 2]);
+        const col_vec *v = d.out.cols[0];
+        for (uint32_t i = 0; i < v->len; i++)
+            if (!v->idx && col_is_null(v, i)) assert_int_equal(v->off[i], v->off[i + 1]);
         for (uint32_t i = 0, row = 0, rej = 0; i < N; i++) {
             decoded one = decode_one("msgpack", NULL, 0, schema, b[i].data, (int32_t)b[i].len);
             bool in_batch = row < d.out.n_rows && d.out.row_rec[row] == i;
@@ -433,7 +512,7 @@ static void nothing_and_options(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-    const struct CMUnitTest tests[] = {T(integers), T(floats_and_bools), T(texts), T(bytes_as_they_are), T(times), T(nested), T(keys), T(hints), T(every_cut_is_a_reject),
-                                       T(deep_nesting), T(errors_ignored_become_null), T(maps_in_a_batch), T(documents), T(documents_in_a_batch), T(record_text), T(nothing_and_options)};
+    const struct CMUnitTest tests[] = {T(integers), T(floats_and_bools), T(texts), T(bytes_as_they_are), T(times), T(nested), T(keys), T(hints), T(lengths_of_texts), T(every_cut_is_a_reject),
+                                       T(deep_nesting), T(errors_ignored_become_null), T(ends_of_values_that_are_alike), T(maps_in_a_batch), T(documents), T(documents_in_a_batch), T(record_text), T(nothing_and_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
