@@ -69,7 +69,7 @@ static const char replay_text[] =
     "  PREFIX           of error objects: s3://bucket/errors/, file:///dir/ or a path\n"
     "  -f, --file FILE  the script of the job; its INSERTs are not run\n"
     "  -c, --config FILE  settings by Flink's names (config.yaml)\n"
-    "Takes only objects that a table, or an archive's own records, name as given up and still open; the others are listed. The job may run at the same time. Ends with 0 when nothing\n"
+    "Takes only objects that a table, or the records of an archive or of CloudWatch Logs, name as given up and still open; the others are listed. The job may run at the same time. Ends with 0 when nothing\n"
     "under the prefix is left open, with 2 when an object could not be brought in, with 3 when a commit's outcome is unknown (the next replay finds out), with 1 when the script is wrong.\n";
 
 static const char gen_text[] =

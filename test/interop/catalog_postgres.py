@@ -6,9 +6,11 @@ can get lost, each of which must leave an outcome that is known and right.
 Environment: FRAZIL_BIN (build/frazil), CLASSPATH for Java.
 """
 import atexit
+import http.client
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -366,6 +368,58 @@ def job():
     check("no file of a row is missing", named <= live, named - live)
 
 
+def silent():
+    """A server that falls silent under a running job, which is then told to end: it does not wait for the 300 s that an answer may take. What it left comes with the next start, once."""
+    lake = Lake()
+    lake.sql("CREATE DATABASE db", "CREATE TABLE db.t (id BIGINT NOT NULL, name STRING)")
+    proxy = Proxy(f"0=pg:127.0.0.1:{PORT}", log=f"{DIR}/proxy.log")
+    atexit.register(proxy.p.kill)
+    script, log = f"{lake.wh}/job.sql", f"{lake.wh}/job.log"
+    with open(script, "w") as f:
+        f.write(f"SET 'pipeline.name'='silent'; SET 'execution.checkpointing.interval'='200 ms'; SET 'frazil.state.dir'='{lake.wh}/state'; SET 'frazil.stop.timeout'='1 s';\n"
+                f"CREATE CATALOG lake WITH ('type'='iceberg','catalog-type'='jdbc','uri'='jdbc:postgresql://127.0.0.1:{proxy.ports[0]}/{lake.name}','jdbc.socketTimeout'='300',"
+                f"'jdbc.user'='frazil','jdbc.password'='frazil','warehouse'='file://{lake.wh}');\n"
+                "CREATE TEMPORARY TABLE src (id BIGINT, name STRING) WITH ('connector'='http','listen'='127.0.0.1:0');\nINSERT INTO lake.db.t SELECT id, name FROM src WHERE id IS NOT NULL;\n")
+
+    def until(what, ok):
+        end = time.monotonic() + 60
+        while not ok():
+            if job.poll() is not None or time.monotonic() > end:
+                check(f"  waited for: {what}", False, open(log).read()[-3000:])
+            time.sleep(0.1)
+
+    def start():
+        with open(log, "w") as f:
+            return subprocess.Popen([BIN, "run", script], stdout=f, stderr=f)
+
+    def send(n):
+        c = http.client.HTTPConnection("127.0.0.1", int(re.search(r"source.listening.*?address=127.0.0.1:(\d+)", open(log).read())[1]), timeout=30)
+        c.request("POST", "/", json.dumps({"id": n, "name": "x"}))
+        check("  a record is acknowledged", c.getresponse().status == 200)
+        c.close()
+
+    def ids():
+        return sorted(r["id"] for r in lake.sql("SELECT id FROM db.t"))
+
+    job = start()
+    atexit.register(lambda: job.kill())
+    until("the source", lambda: "source.listening" in open(log).read())
+    send(1)
+    until("the first row", lambda: ids() == [1])
+    proxy.rules({"path": "", "do": "hold", "seconds": 600, "times": 0})
+    send(2)
+    until("a statement that is not answered", lambda: proxy.hits() >= 1)
+    job.terminate()
+    code = job.wait(120)
+    check("it ends, and says what it leaves", code == 2 and "event=stop.left sink=lake.db.t records=1" in open(log).read(), code, open(log).read()[-3000:])
+    proxy.rules()
+    job = start()
+    until("the second row", lambda: ids() == [1, 2])
+    job.terminate()
+    check("the next start brings it, once", job.wait(120) == 0 and ids() == [1, 2])
+    proxy.stop()
+
+
 def killed():
     """The server ends our sessions, at COMMIT and wherever it hits."""
     lake = Lake()
@@ -480,7 +534,7 @@ def tls():
         check(f"TLS: {what}", got == good)
 
 
-CASES = {f.__name__: f for f in (shared, schemas, creation, race, lost, job, killed, locks, tls)}
+CASES = {f.__name__: f for f in (shared, schemas, creation, race, lost, job, silent, killed, locks, tls)}
 for name in sys.argv[3:] or CASES:
     print(f"-- {name}", flush=True)
     CASES[name]()
