@@ -9,7 +9,7 @@
  * Source: RFC 8878, sections 3.1.1.2 (blocks), 3.1.1.3 (literals, sequences) and 4.2.1 (Huffman trees). */
 #include "parquet/parquet_int.h"
 
-enum { BLOCK = 128 << 10, LEAST_VALUES = 64, RAW = 0, COMPRESSED = 2, WEIGHTS = 'f', TREE = 1 + (WEIGHTS + 1) / 2 };
+enum { BLOCK = 128 << 10, MOST_HEAD = 16 << 10 /* levels of a page with NULLs here and there */, LEAST_VALUES = 64, RAW = 0, COMPRESSED = 2, WEIGHTS = 'f', TREE = 1 + (WEIGHTS + 1) / 2 };
 
 typedef uint8_t digits __attribute__((vector_size(16)));
 typedef uint16_t pairs __attribute__((vector_size(16)));
@@ -105,7 +105,7 @@ static uint8_t *put_frame_header(uint8_t *to, size_t n) { /* single segment, no 
 }
 size_t pq_hex_frame(uint8_t *out, const uint8_t *p, size_t n, size_t head) {
     uint32_t length, l;
-    if (n > INT32_MAX || n < head + 4 || head > 256) return 0;
+    if (n > INT32_MAX || head > MOST_HEAD || n < head + 4) return 0;
     memcpy(&length, p + head, 4);
     size_t step = length + 4u;
     if (!length || length > 64 || length % 16 || (n - head) % step || (n - head) / step < LEAST_VALUES) return 0;
