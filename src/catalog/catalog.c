@@ -31,21 +31,45 @@ fz_status cat_check(const char *name, const fz_pair *o, size_t n, const char **t
     return rc;
 }
 
-fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defaults *d, cat_catalog **out, fz_error *err) {
+fz_status cat_open_later(const char *name, const fz_pair *o, size_t n, const cat_defaults *d, cat_catalog **out, fz_error *err) {
     OWN_ERR(err);
     cat_catalog *c = named(name, o, n);
+    pthread_mutex_init(&c->open_lock, NULL);
     fz_status rc = cat_options_check(c, d, err);
     if (rc == FZ_OK) rc = fio_new(c->options, n, &c->io, err);
-    if (rc == FZ_OK) rc = c->ops->open(c, err);
     if (rc == FZ_OK) return *out = c, FZ_OK;
-    fio_unref(c->io);
-    fz_arena_free(c->arena);
+    cat_close(c);
+    return rc;
+}
+
+fz_status cat_reach(cat_catalog *c, fz_error *err) {
+    OWN_ERR(err);
+    fz_status rc = FZ_OK;
+    if (atomic_load(&c->opened)) return FZ_OK;
+    pthread_mutex_lock(&c->open_lock);
+    if (!atomic_load(&c->opened)) {
+        uint32_t n_ignored = c->ignored.n;
+        rc = c->ops->open(c, err);
+        if (rc == FZ_OK) atomic_store(&c->opened, true);
+        else c->ignored.n = n_ignored; /* they are noted anew */
+    }
+    pthread_mutex_unlock(&c->open_lock);
+    return rc;
+}
+
+fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defaults *d, cat_catalog **out, fz_error *err) {
+    cat_catalog *c;
+    FZ_TRY(cat_open_later(name, o, n, d, &c, err));
+    fz_status rc = cat_reach(c, err);
+    if (rc == FZ_OK) *out = c;
+    else cat_close(c);
     return rc;
 }
 
 void cat_close(cat_catalog *c) {
     if (!c) return;
-    c->ops->close(c);
+    if (atomic_load(&c->opened)) c->ops->close(c);
+    pthread_mutex_destroy(&c->open_lock);
     fio_unref(c->io);
     fz_arena_free(c->arena);
 }
@@ -82,6 +106,7 @@ static fz_status must_exist(cat_catalog *c, cat_namespace ns, fz_error *err) {
 
 fz_status cat_list_namespaces(cat_catalog *c, cat_namespace parent, fz_arena *a, cat_names *out, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     *out = (cat_names){0};
     FZ_TRY(must_exist(c, parent, err));
     FZ_TRY(c->ops->list_namespaces(c, parent, a, out, err));
@@ -91,6 +116,7 @@ fz_status cat_list_namespaces(cat_catalog *c, cat_namespace parent, fz_arena *a,
 
 fz_status cat_namespace_exists(cat_catalog *c, cat_namespace ns, bool *out, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     FZ_TRY(check_namespace(c, ns, err));
     return c->ops->namespace_exists(c, ns, out, err);
 }
@@ -104,6 +130,7 @@ static fz_status check_properties(const fz_pair *props, size_t n, fz_error *err)
 
 fz_status cat_create_namespace(cat_catalog *c, cat_namespace ns, const fz_pair *props, size_t n, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     FZ_TRY(check_namespace(c, ns, err));
     if (ns.n == 0) return fz_fail(err, FZ_USER, "catalog.name", "a database needs a name");
     FZ_TRY(check_properties(props, n, err));
@@ -112,6 +139,7 @@ fz_status cat_create_namespace(cat_catalog *c, cat_namespace ns, const fz_pair *
 
 fz_status cat_drop_namespace(cat_catalog *c, cat_namespace ns, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     FZ_TRY(must_exist(c, ns, err));
     if (ns.n == 0) return fz_fail(err, FZ_USER, "catalog.name", "the root of a catalog cannot be dropped");
     return c->ops->drop_namespace(c, ns, err);
@@ -119,12 +147,14 @@ fz_status cat_drop_namespace(cat_catalog *c, cat_namespace ns, fz_error *err) {
 
 fz_status cat_namespace_properties(cat_catalog *c, cat_namespace ns, fz_arena *a, fz_pair **out, size_t *n, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     FZ_TRY(must_exist(c, ns, err));
     return c->ops->get_properties(c, ns, a, out, n, err);
 }
 
 fz_status cat_set_namespace_properties(cat_catalog *c, cat_namespace ns, const fz_pair *props, size_t n, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     FZ_TRY(must_exist(c, ns, err));
     FZ_TRY(check_properties(props, n, err));
     return c->ops->set_properties(c, ns, props, n, err);
@@ -134,6 +164,7 @@ fz_status cat_set_namespace_properties(cat_catalog *c, cat_namespace ns, const f
 
 fz_status cat_list_tables(cat_catalog *c, cat_namespace ns, fz_arena *a, cat_names *out, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     *out = (cat_names){0};
     FZ_TRY(must_exist(c, ns, err));
     FZ_TRY(c->ops->list_tables(c, ns, a, out, err));
@@ -143,6 +174,7 @@ fz_status cat_list_tables(cat_catalog *c, cat_namespace ns, fz_arena *a, cat_nam
 
 fz_status cat_table_exists(cat_catalog *c, const cat_ident *id, bool *out, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     FZ_TRY(check_ident(c, id, err));
     if (c->ops->exists) return c->ops->exists(c, id, out, err);
     fz_arena *a = fz_arena_new();
@@ -178,6 +210,7 @@ static fz_status load(cat_catalog *c, const cat_ident *id, fz_arena *a, cat_tabl
 
 fz_status cat_load_table(cat_catalog *c, const cat_ident *id, cat_table **out, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     FZ_TRY(check_ident(c, id, err));
     fz_arena *a = fz_arena_new();
     fz_status rc = load(c, id, a, out, err);
@@ -187,6 +220,7 @@ fz_status cat_load_table(cat_catalog *c, const cat_ident *id, cat_table **out, f
 
 fz_status cat_drop_table(cat_catalog *c, const cat_ident *id, bool purge, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     bool there = false;
     FZ_TRY(cat_table_exists(c, id, &there, err));
     fz_arena *a = fz_arena_new();
@@ -225,6 +259,7 @@ fz_status cat_table_properties(const cat_catalog *c, fz_arena *a, const fz_pair 
 
 fz_status cat_default_location(cat_catalog *c, const cat_ident *id, fz_arena *a, const char **out, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     FZ_TRY(check_ident(c, id, err));
     FZ_TRY(must_exist(c, id->ns, err));
     fz_pair *props;
@@ -245,6 +280,7 @@ fz_status cat_default_location(cat_catalog *c, const cat_ident *id, fz_arena *a,
 
 fz_status cat_create_table(cat_catalog *c, const cat_ident *id, ice_metadata *first, cat_table **out, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     FZ_TRY(check_ident(c, id, err));
     FZ_TRY(must_exist(c, id->ns, err));
     bool there = false;
@@ -284,6 +320,7 @@ static fz_status commit_by_swap(cat_catalog *c, const cat_table *base, const ice
 
 fz_status cat_commit(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err) {
     OWN_ERR(err);
+    FZ_TRY(cat_reach(c, err));
     ice_applied info = {0};
     cat_table *made = NULL;
     FZ_TRY(ice_requirements_check(base->metadata, changes, err));

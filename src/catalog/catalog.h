@@ -51,6 +51,9 @@ typedef struct cat_defaults {
 /* Opens a catalog. name is that of CREATE CATALOG; o are the options of its WITH, 'type' included. d may be NULL. The SQL catalog's
  * file and tables are made when missing; no namespace is. Options are copied. *out is freed with cat_close. */
 fz_status cat_open(const char *name, const fz_pair *o, size_t n, const cat_defaults *d, cat_catalog **out, fz_error *err) FZ_MUST_USE;
+/* The same without reaching for the catalog: that is done by the first call that needs it (cat_reach, by all of them), and again by the next one when it has failed. */
+fz_status cat_open_later(const char *name, const fz_pair *o, size_t n, const cat_defaults *d, cat_catalog **out, fz_error *err) FZ_MUST_USE;
+fz_status cat_reach(cat_catalog *c, fz_error *err) FZ_MUST_USE;
 /* Checks the options as cat_open does, and reaches for nothing outside the process. *type (may be NULL): as cat_type, a constant. */
 fz_status cat_check(const char *name, const fz_pair *o, size_t n, const char **type, fz_error *err) FZ_MUST_USE;
 void cat_close(cat_catalog *c); /* NULL is allowed */
@@ -115,6 +118,15 @@ fz_status cat_load_table(cat_catalog *c, const cat_ident *id, cat_table **out, f
  * pointer. base is what cat_load_table, cat_create_table or an earlier cat_commit gave; it stays the caller's. Status: invariant 2.
  * *out is set only with FZ_OK. Fault points, in order: commit.metadata, commit.swap, commit.accepted, commit.answered. */
 fz_status cat_commit(cat_catalog *c, const cat_table *base, const ice_changes *changes, cat_table **out, fz_error *err) FZ_MUST_USE;
+
+/* ---- what a table was when it was last seen (remembered.c): in dir, a local directory, one small file a table ---- */
+/* Kept under the catalog's name and options (but secrets): the table's metadata without its history and without our mirrors. Durable, and replaced as a whole. */
+fz_status cat_remember(const char *dir, const cat_catalog *c, const cat_table *t, fz_error *err) FZ_MUST_USE;
+/* *out NULL: it is not known, or what is kept is damaged (said in the log). Nothing outside the process but the file is asked. Its store is the catalog's own; its snapshots are missing: it is good for binding and
+ * for the shape of rows, never for a commit. */
+fz_status cat_recall(const char *dir, const cat_catalog *c, const cat_ident *id, cat_table **out, fz_error *err) FZ_MUST_USE;
+/* Is there something about the table id, about a table of its namespace (name NULL), about any table of the catalog (id NULL)? */
+bool cat_remembers(const char *dir, const cat_catalog *c, const cat_ident *id);
 
 /* fileio as the iceberg room wants it (ice_append_build, ice_snapshot_manifests). write replaces. cat_io: for local files and memory. */
 ice_io cat_io_of(fio *io);

@@ -3,6 +3,8 @@
 #define CAT_CATALOG_INT_H
 #include "catalog/catalog.h"
 #include "fileio/fileio.h"
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 /* What a kind of catalog does. err is never NULL in here; names have been checked, and namespaces exist where that is asked. */
@@ -52,6 +54,8 @@ struct cat_catalog {
     cat_names ignored;
     int64_t busy_timeout_ms;
     void *impl;
+    pthread_mutex_t open_lock;
+    atomic_bool opened;          /* ops->open has succeeded; impl, warehouse and effective stand from then on */
 };
 
 /* options.c */

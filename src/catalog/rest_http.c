@@ -195,7 +195,7 @@ fz_status rest_send(rest *r, const rest_request *rq, rest_answer *out, fz_error 
                 continue;
             }
         }
-        if (!may_repeat(rq, rc, out, net) || tries >= r->max_retries || (fz_mono_ns() - start) / 1000000 > PATIENCE_MS) break;
+        if (!may_repeat(rq, rc, out, net) || tries >= r->max_retries || net_hurried() || (fz_mono_ns() - start) / 1000000 > PATIENCE_MS) break;
         int64_t ms = pause_ms(tries, &out->http);
         maybe |= net == FZ_OK ? out->http.status != 429 : net != FZ_RETRY;
         rest_answer_free(out);

@@ -19,6 +19,7 @@ typedef struct try_state {
     ice_manifest_list reuse;
     bool ever_unknown;
     bool by_other;             /* the table stands where this commit leads, but not by this commit */
+    const char *mirror;        /* of the last attempt that got that far */
     uint32_t conflicts;
     int64_t wait_ms, min_wait_ms, max_wait_ms, deadline_ns, patience_ns;
     int64_t num_retries;
@@ -114,20 +115,6 @@ static uint32_t merge_adopted(const try_state *t, const job_lineage *l, job_adop
     return job_adopted_merge(v, n, t->s->adopted, t->s->n_adopted);
 }
 
-static fz_status check_table(const try_state *t, const cat_table *now, fz_error *err) {
-    const ice_metadata *was = t->s->table->metadata, *m = now->metadata;
-    if ((was->uuid == NULL) != (m->uuid == NULL) || (m->uuid && strcmp(was->uuid, m->uuid) != 0)) {
-        fz_fail(err, FZ_FATAL, "commit.other-table", "table %s was replaced by another of the same name", t->s->text);
-        return fz_detail(err, "its uuid was %s and is %s", was->uuid ? was->uuid : "none", m->uuid ? m->uuid : "none");
-    }
-    if (was->current_schema_id != m->current_schema_id || was->default_spec_id != m->default_spec_id) {
-        fz_fail(err, FZ_FATAL, "commit.schema-changed", "schema or partition spec of table %s has changed since the job began", t->s->text);
-        fz_detail(err, "schema id was %d and is %d, spec id was %d and is %d", was->current_schema_id, m->current_schema_id, was->default_spec_id, m->default_spec_id);
-        return fz_hint(err, "start the job again: it goes on from the table's positions with the new schema");
-    }
-    return FZ_OK;
-}
-
 static void remove_written(const try_state *t, const ice_append_result *r) {
     if (t->ever_unknown) return;
     for (uint32_t i = 0; i < r->n_written; i++) {
@@ -156,7 +143,8 @@ static fz_status write_commit(try_state *t, const cat_table *base, const job_lin
     t->append.n_summary = (uint32_t)(2 + job_marks_encode(t->arena, &marks, summary + 2));
     t->append.summary = summary;
     job_mirror mirror = {t->append.snapshot_id, base->metadata->last_sequence_number + 1, n, n_diverted, positions, diverted, n_adopted, adopted};
-    fz_pair property = {.key = fz_arena_printf(t->arena, JOB_MIRROR_PREFIX "%s", pipeline), .value = job_mirror_encode(t->arena, &mirror)};
+    t->mirror = job_mirror_encode(t->arena, &mirror);
+    fz_pair property = {.key = fz_arena_printf(t->arena, JOB_MIRROR_PREFIX "%s", pipeline), .value = t->mirror};
     t->append.properties = &property;
     t->append.n_properties = 1;
     t->append.attempt++;
@@ -206,7 +194,7 @@ static fz_status attempt(try_state *t, comparison *how, fz_error *err) {
     FZ_TRY(rc);
     job_lineage l;
     const ice_io io = job_io(t->j, base);
-    rc = check_table(t, base, err);
+    rc = job_table_same(t->s, base->metadata, err);
     if (rc == FZ_OK) rc = job_lineage_read(t->arena, base->metadata, t->j->spec->name, t->p->commit_id, &io, &l, err);
     if (rc == FZ_OK && l.unproven && t->j->positions == POSITIONS_CHECK)
         rc = fz_fail(err, FZ_FATAL, "positions.unproven", "table %s: the snapshot that carries this pipeline's positions is not in its lineage", t->s->text);
@@ -306,6 +294,7 @@ job_commit_outcome job_commit(job *j, const job_prepared *p, fz_error *err) {
         fz_fail(err, FZ_UNKNOWN, "commit.unknown", "table %s: whether commit %s has landed is not known; the next start finds out", t.s->text, p->commit_id);
         fz_detail(err, "%s", fz_error_text(&last, text, sizeof text));
     }
+    if (out == COMMIT_DONE && t.mirror) job_away_seen(j, p->sink, t.mirror);
     if (out != COMMIT_DONE) drop_files(&t);
     fz_arena_free(t.arena);
     return out;

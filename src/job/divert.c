@@ -306,7 +306,7 @@ void job_divert_count(job_sink *s) {
 bool job_divert_due(const job *j, job_sink *s) {
     job_divert *d = s->divert;
     int64_t now = fz_mono_ns();
-    if (!d || !s->can_rewind || d->putting || s->status != SINK_WAITING || !s->failing_since_ns || now - s->failing_since_ns < d->retry_ms * 1000000 || now < d->next_ns) return false;
+    if (!d || !s->can_rewind || (s->unseen && !s->bounded_below) || d->putting || s->status != SINK_WAITING || !s->failing_since_ns || now - s->failing_since_ns < d->retry_ms * 1000000 || now < d->next_ns) return false;
     if (now < d->gathered_ns && !is_pressed(j, s)) return false;
     if (open_objects(s) < FZ_MAX_DIVERTED_OPEN) return true;
     uint64_t suppressed;

@@ -1,13 +1,10 @@
 /* See diverts.h. */
 #include "job/diverts.h"
-#include "aws/aws.h"
-#include "job/job.h"
+#include "job/state_file.h"
 #include <inttypes.h>
-#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#define MAX_FILE ((size_t)256 << 20)
 #define KEPT 256u /* ranges that the table has taken over */
 
 struct job_diverts {
@@ -42,7 +39,7 @@ static json_t *split_json(const job_given_split *s) {
                      (json_int_t)r->rejected, (json_int_t)r->unparseable, (int)r->paths, (json_int_t)r->diverted, (int)s->known, (int)p->has_last, (json_int_t)p->last_offset, (json_int_t)p->last_timestamp, hash);
 }
 
-static char *encode(const job_diverts *d) {
+static fz_status save(const job_diverts *d, fz_error *err) {
     json_t *all = json_array();
     for (uint32_t i = 0; i < d->n; i++) {
         const job_given *g = d->v[i];
@@ -52,21 +49,7 @@ static char *encode(const job_diverts *d) {
         for (uint32_t k = 0; k < g->n; k++) json_array_append_new(splits, split_json(&g->v[k]));
         json_array_append_new(all, json_pack("{s:s, s:I, s:I, s:s, s:b, s:o}", "object", g->object, "records", (json_int_t)g->records, "rows", (json_int_t)g->rows, "hash", hash, "named", (int)g->named, "splits", splits));
     }
-    json_t *root = json_pack("{s:i, s:s, s:s, s:o}", "version", 1, "table", d->table, "uuid", d->uuid, "given", all);
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-    if (!text) abort(); /* as without memory: all texts are UTF-8 */
-    json_decref(root);
-    return text;
-}
-
-static fz_status save(const job_diverts *d, fz_error *err) {
-    char *text = encode(d), sum[65];
-    fz_buf b = {0};
-    aws_sha256_hex(text, strlen(text), sum);
-    fz_buf_printf(&b, "%s\n%s\n", text, sum);
-    free(text); /* jansson's own allocation */
-    fz_status rc = fio_put(NULL, d->path, b.data, b.len, err);
-    fz_buf_free(&b);
+    fz_status rc = job_state_put(d->path, json_pack("{s:i, s:s, s:s, s:o}", "version", 1, "table", d->table, "uuid", d->uuid, "given", all), err);
     return rc == FZ_OK ? rc : fz_context(err, "record of diverted ranges");
 }
 
@@ -104,13 +87,8 @@ static job_given *decode_given(const json_t *j) {
     return g;
 }
 
-static bool decode(job_diverts *d, const fz_buf *b, bool *other) {
-    const char *text = (const char *)b->data, *lf = b->len ? memchr(text, '\n', b->len) : NULL;
-    char sum[65];
-    if (!lf || b->len != (size_t)(lf - text) + 66) return false;
-    aws_sha256_hex(text, (size_t)(lf - text), sum);
-    if (memcmp(sum, lf + 1, 64) != 0 || lf[65] != '\n') return false;
-    json_t *root = json_loadb(text, (size_t)(lf - text), 0, NULL), *all = json_object_get(root, "given"), *j;
+static bool decode(job_diverts *d, const json_t *root, bool *other) {
+    json_t *all = json_object_get(root, "given"), *j;
     const char *uuid = json_string_value(json_object_get(root, "uuid"));
     bool ok = json_integer_value(json_object_get(root, "version")) == 1 && uuid && json_is_array(all);
     size_t i;
@@ -122,37 +100,23 @@ static bool decode(job_diverts *d, const fz_buf *b, bool *other) {
         FZ_GROW(d->v, d->n, d->cap);
         d->v[d->n++] = g;
     }
-    json_decref(root);
     return ok;
-}
-
-static char *path_of(const char *state_dir, const char *pipeline, const char *table) {
-    char cwd[4096] = "";
-    if (state_dir[0] != '/' && !getcwd(cwd, sizeof cwd)) cwd[0] = 0; /* stores want absolute paths */
-    char *dir = fz_asprintf("%s%s%s/diverted", state_dir[0] == '/' ? "" : cwd, state_dir[0] == '/' ? "" : "/", state_dir), *of_job = job_run_file(dir, pipeline, ""), *path = job_run_file(of_job, table, ".json");
-    fz_free(dir);
-    fz_free(of_job);
-    return path;
 }
 
 fz_status job_diverts_open(const char *state_dir, const char *pipeline, const char *table, const char *uuid, job_diverts **out, fz_error *err) {
     job_diverts *d = FZ_NEW(job_diverts);
-    fz_buf b = {0};
-    fz_error own;
-    bool other = false;
-    d->path = path_of(state_dir, pipeline, table);
+    json_t *root;
+    bool other = false, damaged;
+    d->path = job_state_path(state_dir, "diverted", pipeline, table);
     d->table = fz_strdup(table);
     d->uuid = fz_strdup(uuid ? uuid : "");
-    fz_status rc = fio_read(NULL, d->path, MAX_FILE, &b, &own);
-    if (rc != FZ_OK && strcmp(own.code, "file.not-found") == 0) rc = FZ_OK;
-    else if (rc != FZ_OK) {
-        *err = own;
-        (void)!fz_context(err, "record of diverted ranges");
-    } else if (!decode(d, &b, &other)) {
+    fz_status rc = job_state_get(d->path, &root, &damaged, err);
+    if (rc != FZ_OK) (void)!fz_context(err, "record of diverted ranges");
+    else if (damaged || (root && !decode(d, root, &other))) {
         rc = fz_fail(err, FZ_FATAL, "divert.state", "table %s: the record of diverted ranges '%s' is damaged", table, d->path);
         (void)!fz_hint(err, "restore it; it alone says which records lie in error objects that the table does not name yet");
     }
-    fz_buf_free(&b);
+    json_decref(root);
     if (other)
         fz_log(FZ_LOG_ERROR, "divert.other-table", FZ_KV("table", "%s", table), FZ_KV("path", "%s", d->path),
                FZ_KV("reason", "%s", "the table was replaced by another of the same name: what was given up for the other one stays in its error objects"), NULL);

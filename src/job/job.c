@@ -285,6 +285,7 @@ static fz_status commit_given(job *j, job_sink *s, fz_error *err) {
     return FZ_OK;
 }
 
+#define RESUME_PATIENCE_MS 5000
 /* Positions from the table; reading begins there. The table is asked while workers run, unless they are parked already: they leave a sink alone that is not running, and its
  * catalog may take its time. */
 static void resume_sink(job *j, job_sink *s, bool parked) {
@@ -294,7 +295,11 @@ static void resume_sink(job *j, job_sink *s, bool parked) {
         job_set_status(j, s, SINK_WAITING);
         return;
     }
+    bool others = !s->delivery && (j->n_sinks > 1 || s->divert);
+    if (others) net_patience(RESUME_PATIENCE_MS); /* a catalog that is silent holds up no other sink for long */
     fz_status rc = job_sink_position(j, s, &err);
+    net_patience(0);
+    if (rc != FZ_OK && !s->delivery) job_tally_attempt(&s->tally);
     if (rc == FZ_OK && s->pending.n_ranges) rc = commit_given(j, s, &err);
     rc = job_passing(rc, &err);
     if (!parked) job_park(j);
@@ -744,6 +749,16 @@ void job_free(job *j) {
     fz_free(j);
 }
 
+/* As if a first attempt had failed. */
+static void begin_unseen(job *j, job_sink *s) {
+    const fz_error why = s->error;
+    fz_log(FZ_LOG_WARN, "sink.unseen", FZ_KV("table", "%s", s->text), FZ_KV("code", "%s", why.code),
+           FZ_KV("reason", "%s", "the table cannot be reached: the job goes on with what it remembers of it, the sink waits, and its records are kept"),
+           FZ_KV("gives_up", "%s", !s->divert ? "nothing" : s->bounded_below ? "what is older than retry.duration" : "nothing before the table is there: where it stands is not known"), NULL);
+    job_tally_attempt(&s->tally);
+    wait_sink(j, s, &why);
+}
+
 static fz_status start(job *j, fz_error *err) {
     FZ_TRY(job_metrics_open(j, &j->metrics, err));
     FZ_TRY(job_publisher_open(j->spec->settings, &j->publisher, err));
@@ -751,6 +766,8 @@ static fz_status start(job *j, fz_error *err) {
     FZ_TRY(job_open(j, err));
     j->writers = fz_calloc(j->n_writers, sizeof(job_writer *));
     for (uint32_t i = 0; i < j->n_writers; i++) j->writers[i] = job_writer_start(j, i, j->writer_budget / j->n_writers);
+    for (uint32_t i = 0; i < j->n_sinks; i++)
+        if (j->sinks[i]->unseen) begin_unseen(j, j->sinks[i]);
     for (uint32_t i = 0; i < j->n_paths; i++)
         if (!j->paths[i].source) FZ_TRY(job_run_oneshot(j, &j->paths[i], err));
     return job_workers_start(j, err);

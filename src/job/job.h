@@ -22,8 +22,16 @@ typedef struct job_insert {
     const char *target_text;     /* catalog.database.table, for messages and logs */
     const fz_pair *options;      /* OPTIONS of the target, a table: checked by job_sink_options_check */
     size_t n_options;
+    int32_t schema_id, spec_id;  /* of the table that the plan was bound against */
+    const fz_error *away;        /* set: the table was not seen, but recalled (cat_recall from job_tables_dir), since its catalog gave this error: one that job_passing lets pass */
     sql_pos pos;
 } job_insert;
+
+/* What is kept of tables that jobs write to, for a start while their catalog is away: cat_remember's directory; heap. */
+char *job_tables_dir(const conf *settings);
+/* A permission (or credentials) missing while a job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row; so may a directory that is away (a mount, a file in
+ * its place). The same holds at a start that is not the table's first; at the first it refuses the job. RETRY and UNKNOWN pass anyway; gives RETRY for those others that do, else rc. */
+fz_status job_passing(fz_status rc, const fz_error *e);
 
 typedef struct job_spec {
     const char *name;            /* pipeline.name or its default */

@@ -2,6 +2,7 @@
  *
  *   job.c      coordinator: set-up, loop, checkpoints, end
  *   start.c    sources and sinks at their start; positions of splits (rules 2, 6, 7)
+ *   away.c     a table that cannot be reached at the start, and what is kept for that
  *   worker.c   workers: poll, decode, execute, route
  *   writers.c  writer shards: queues and threads around sink_shard
  *   commit.c   the position-checked commit (rules 2 to 4)
@@ -94,7 +95,7 @@ struct job_source {
 /* Where a sink stands in one split, for the thread that writes metrics. */
 typedef struct job_stand { job_source *source; uint32_t split; int64_t at; } job_stand;
 
-/* Legal moves: RUNNING -> WAITING (a failure that may pass; files dropped) -> RUNNING (positions loaded again); WAITING -> DIVERTING (what it could not take is given up) -> WAITING; any -> FAILED. */
+/* A sink begins RUNNING, or WAITING (its table is unseen, or has to be told first what was given up). Legal moves: RUNNING -> WAITING (a failure that may pass; files dropped) -> RUNNING (positions loaded again); WAITING -> DIVERTING (what it could not take is given up) -> WAITING; any -> FAILED. */
 typedef struct job_courier job_courier; /* courier.c */
 typedef struct job_divert job_divert;   /* divert.c */
 
@@ -107,7 +108,10 @@ struct job_sink {
     cat_ident ident;
     const job_insert *insert; /* the first one into it */
     fz_arena *arena;
-    cat_table *table;        /* as loaded at the start: what files are written with */
+    cat_table *table;        /* as loaded at the start: what files are written with; while it is unseen: as recalled, for the shape of rows */
+    bool unseen;             /* the table has not been seen by this process: the sink is WAITING or DIVERTING */
+    bool remembered;         /* by this process, for the next one */
+    bool bounded_below;      /* unseen: its splits stand where the table was last seen, which is sound to give up from */
     sink_table *files;
     dlv_delivery *delivery;  /* in place of table and files; with */
     job_courier *courier;
@@ -214,15 +218,18 @@ struct job {
     fio *letters_io;         /* NULL: dead letters are local files */
 };
 static inline bool job_sink_reads(const job_sink *s) { return s->status == SINK_RUNNING || s->status == SINK_DIVERTING; }
-/* A permission (or credentials) missing while the job runs may come (or come back): granted within commit.retry.total-timeout-ms it costs no row; so may a directory that is away (a mount, a file in
- * its place). At the start it refuses the job. */
-static inline fz_status job_passing(fz_status rc, const fz_error *e) {
-    static const char *const codes[] = {"file.permission", "file.not-found", "catalog.metadata-missing", "file.kms", "catalog.denied", "aws.denied", "aws.credentials", "aws.no-credentials"};
-    for (size_t i = 0; (rc == FZ_USER || rc == FZ_FATAL) && i < sizeof codes / sizeof *codes; i++)
-        if (strcmp(e->code, codes[i]) == 0) return FZ_RETRY;
-    return rc;
-}
 static inline ice_io job_io(const job *j, const cat_table *t) { return (ice_io){t->io, j->io.read, j->io.write}; }
+
+/* away.c */
+/* Opens the table of s, in place of loading it, when it cannot be reached now (*err says why, its class is rc) and was known before: FZ_OK, and s is unseen; else the error. */
+fz_status job_away_open(job *j, job_sink *s, fz_status rc, fz_error *err) FZ_MUST_USE;
+/* The table of an unseen sink was loaded; with FZ_OK now is the sink's. The sink is unseen until its positions are known too. */
+fz_status job_away_end(job *j, job_sink *s, cat_table *now, fz_error *err) FZ_MUST_USE;
+/* Is m what rows of s are shaped for? FATAL "commit.other-table", "commit.schema-changed". */
+fz_status job_table_same(const job_sink *s, const ice_metadata *m, fz_error *err) FZ_MUST_USE;
+/* Keep what such a start needs: the table and what it says of positions; the positions after a commit (job_mirror_encode). What cannot be kept is said in the log. */
+void job_away_remember(const job *j, job_sink *s, const job_lineage *l);
+void job_away_seen(const job *j, const job_sink *s, const char *mirror);
 
 /* start.c */
 fz_status job_place(job *j, fz_error *err) FZ_MUST_USE;     /* sources, sinks, positions */

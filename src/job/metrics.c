@@ -49,7 +49,7 @@ static void put_label(fz_buf *b, const char *s) { /* backslash, quote and line f
 
 typedef enum { FAMILY_NONE, FAMILY_TABLE, FAMILY_OBJECTS, FAMILY_EVENTS } family;
 static family family_of(const job_sink *s) {
-    if (s->table) return FAMILY_TABLE;
+    if (!s->delivery) return FAMILY_TABLE;
     const char *c = s->delivery ? dlv_connector(s->delivery) : "";
     return strcmp(c, "firehose-s3") == 0 ? FAMILY_OBJECTS : strcmp(c, "cloudwatch-logs") == 0 ? FAMILY_EVENTS : FAMILY_NONE;
 }
@@ -114,7 +114,7 @@ static void delivery_values(const job *j, job_sink *s, uint64_t sum[N_STATES], i
     const value v[] = {{FZ_M_DELIVERY_UP, !t.stuck_ms, 0}, {FZ_M_DELIVERY_AGE, age, 0}, {FZ_M_DELIVERY_LAG, job_sink_lag(s), 0}, {FZ_M_DELIVERY_BYTES, t.bytes, 0}, {FZ_M_DELIVERY_COMMITS, t.commits, 0},
                        {FZ_M_DELIVERY_ATTEMPTS, t.attempts, 0}, {FZ_M_DELIVERY_LAST, (uint64_t)t.last_commit_ms, 0}};
     give(fn, cx, s->text, v, sizeof v / sizeof *v);
-    if (s->table) fn(cx, &(job_metric_point){.metric = FZ_M_DELIVERY_OPEN, .key = s->text, .value = t.open_objects});
+    if (!s->delivery) fn(cx, &(job_metric_point){.metric = FZ_M_DELIVERY_OPEN, .key = s->text, .value = t.open_objects});
     firehose_values(s, &t, age, fn, cx);
 }
 

@@ -1,5 +1,6 @@
 /* Sources and sinks at their start, and the positions of splits: rules 2, 5, 6 and 7 of the commit protocol in ARCHITECTURE.md. See job_int.h. */
 #include "job/job_int.h"
+#include "job/seen.h"
 #include <inttypes.h>
 
 /* ---- waiting for peers that are away: visibly, with back-off, until told to stop ---- */
@@ -393,14 +394,15 @@ static fz_status read_table(job *j, job_sink *s, fz_arena *a, job_table *out, fz
     }
     FZ_TRY(cat_load_table(s->catalog, &s->ident, &t, err));
     const ice_io io = job_io(j, t);
-    fz_status rc = FZ_OK;
+    fz_status rc = s->unseen ? job_away_end(j, s, t, err) : FZ_OK;
+    bool kept = s->unseen && rc == FZ_OK; /* it is the sink's now */
     out->own = j->spec->name;
     out->as_of = t->metadata->last_sequence_number;
-    if (s->table->metadata->uuid && t->metadata->uuid && strcmp(s->table->metadata->uuid, t->metadata->uuid) != 0)
+    if (rc == FZ_OK && s->table->metadata->uuid && t->metadata->uuid && strcmp(s->table->metadata->uuid, t->metadata->uuid) != 0)
         rc = fz_fail(err, FZ_FATAL, "commit.other-table", "table %s was replaced by another of the same name", s->text);
     if (rc == FZ_OK) rc = job_lineage_read(a, t->metadata, j->spec->name, NULL, &io, l, err);
     if (rc == FZ_OK) rc = job_lineage_others(a, t->metadata, j->spec->name, &out->others, &out->n_others, err);
-    cat_table_free(t);
+    if (!kept) cat_table_free(t);
     FZ_TRY(rc);
     /* Once a commit of this run stands in the table its positions count, or a sink that begins again would read everything again. */
     out->ignore = j->positions == POSITIONS_IGNORE && !s->committed && !(l->found && fz_starts(l->marks.commit_id, j->run_id));
@@ -428,8 +430,62 @@ fz_status job_sink_position(job *j, job_sink *s, fz_error *err) {
     }
     if (rc == FZ_OK && s->delivery) rc = job_delivery_limits(j, s, t.ignore ? "" : t.intent, err);
     if (rc == FZ_OK) job_note_stands(j, s);
+    if (rc == FZ_OK && !s->delivery) {
+        s->unseen = false;
+        job_away_remember(j, s, &t.l);
+    }
     fz_arena_free(a);
     return rc;
+}
+
+/* ---- a table that has not been seen ---- */
+
+typedef fz_status (*place_fn)(job *j, job_source *src, uint32_t i, job_sink *s, const job_table *t, fz_error *err);
+static fz_status place_each(job *j, job_sink *s, const job_table *t, place_fn fn, fz_error *err) {
+    for (uint32_t k = 0; k < j->n_sources; k++)
+        for (uint32_t i = 0; s->splits[k] && j->sources[k]->replayable && i < s->n_splits[k]; i++) FZ_TRY(fn(j, j->sources[k], i, s, t, err));
+    return FZ_OK;
+}
+/* Does the log have the place where the split would begin? If not, what to say of that is said when the table is there. */
+static fz_status in_log(job *j, job_source *src, uint32_t i, job_sink *s, const job_table *t, fz_error *err) {
+    (void)j;
+    const job_split_key *key = &s->splits[src->index][i].key;
+    const uint32_t given = pending_of(s, key);
+    const job_position *p = job_position_find(t->l.marks.positions, t->l.marks.n_positions, key);
+    int64_t low, high, at;
+    FZ_TRY(src_bounds(src->source, i, &low, &high, err));
+    at = given != UINT32_MAX ? s->pending.after[given].next : p ? p->next : low;
+    return at >= low && at <= high ? FZ_OK : fz_fail(err, FZ_RETRY, "positions.not-in-log", "the log of %s has %" PRId64 " to %" PRId64 ", not %" PRId64, src_get_split(src->source, i)->name, low, high, at);
+}
+static fz_status nowhere(job *j, job_source *src, uint32_t i, job_sink *s, const job_table *t, fz_error *err) {
+    (void)j, (void)t, (void)err;
+    job_split_state *st = &s->splits[src->index][i];
+    st->from = st->next = st->base = src_get_split(src->source, i)->start;
+    st->known = st->base_diverted = st->claim = st->has_last = false;
+    return FZ_OK;
+}
+
+/* Its splits stand where the table was last seen, with what was given up behind that: never above the table's own position, so that it is sound to give up from there. Where that cannot be said for each of them
+ * (nothing is kept; a log that the table did not know, which another name may have read; a log without that place), nothing is given up before the table is there. */
+static void place_unseen(job *j, job_sink *s) {
+    fz_arena *a = fz_arena_new();
+    fz_error err = {0};
+    job_mirror m = {0};
+    job_table t = {.intent = "", .own = j->spec->name};
+    fz_status rc = j->positions != POSITIONS_IGNORE && job_seen_read(a, conf_get(j->spec->settings, "frazil.state.dir"), j->spec->name, s->text, s->table->metadata->uuid, &m) ? FZ_OK : FZ_RETRY;
+    t.l = (job_lineage){.found = m.n > 0, .snapshot_id = m.snapshot_id, .marks = {.n_positions = m.n, .positions = m.positions, .n_diverted = m.n_diverted, .diverted = m.diverted}};
+    if (rc == FZ_OK && has_unknown_log(j, s, &t.l)) rc = FZ_RETRY;
+    if (rc == FZ_OK) rc = resolve_given(j, s, &t, &err);
+    if (rc == FZ_OK) rc = place_each(j, s, &t, in_log, &err);
+    if (rc == FZ_OK) rc = place_each(j, s, &t, position_split, &err);
+    s->bounded_below = rc == FZ_OK;
+    if (rc != FZ_OK) {
+        s->pending = (job_pending){0};
+        (void)!place_each(j, s, &t, nowhere, &err);
+    }
+    if (err.cls != FZ_OK) fz_log_error(FZ_LOG_WARN, "positions.last-seen", &err);
+    job_note_stands(j, s);
+    fz_arena_free(a);
 }
 
 /* ---- states of splits ---- */
@@ -573,13 +629,8 @@ static fz_status open_source(job *j, job_source *src, fz_error *err) {
     return FZ_OK;
 }
 
-static fz_status open_sink(job *j, job_sink *s, fz_error *err) {
-    int64_t wait_ms = 500;
-    fz_status rc;
-    while ((rc = s->insert->connector ? job_delivery_open(j, s, s->insert, err) : cat_load_table(s->catalog, &s->ident, &s->table, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
-        if (!wait_visibly(j, s->insert->connector ? "delivery.waiting" : "catalog.waiting", err, &wait_ms)) return rc;
-    FZ_TRY(rc);
-    if (s->table) FZ_TRY(sink_table_new(s->table->io, s->table->metadata, j->run_id, s->index, &s->files, err));
+/* What its INSERTs read, and so what it can do. */
+static void link_sources(job *j, job_sink *s) {
     s->splits = FZ_ANEWN(j->arena, job_split_state *, j->n_sources + 1);
     s->n_splits = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
     s->paths_of = FZ_ANEWN(j->arena, uint32_t, j->n_sources + 1);
@@ -593,7 +644,28 @@ static fz_status open_sink(job *j, job_sink *s, fz_error *err) {
         s->only_bounded_oneshot &= !p->source->replayable && p->source->bounded;
         if (!s->splits[p->source->index]) grow_states(j, p->source, s);
     }
-    return s->table ? job_divert_open(j, s, err) : FZ_OK;
+}
+
+static fz_status open_target(job *j, job_sink *s, fz_error *err) {
+    if (s->insert->connector) return job_delivery_open(j, s, s->insert, err);
+    fz_status rc;
+    if (s->insert->away) {
+        *err = *s->insert->away;
+        rc = err->cls;
+    } else rc = cat_load_table(s->catalog, &s->ident, &s->table, err);
+    return rc == FZ_OK ? rc : job_away_open(j, s, rc, err);
+}
+
+static fz_status open_sink(job *j, job_sink *s, fz_error *err) {
+    int64_t wait_ms = 500;
+    fz_status rc;
+    link_sources(j, s);
+    while ((rc = open_target(j, s, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
+        if (s->insert->away || !wait_visibly(j, s->insert->connector ? "delivery.waiting" : "catalog.waiting", err, &wait_ms)) return rc;
+    FZ_TRY(rc);
+    if (!s->table) return FZ_OK;
+    FZ_TRY(sink_table_new(s->table->io, s->table->metadata, j->run_id, s->index, &s->files, err));
+    return job_divert_open(j, s, err);
 }
 
 /* Two source tables that read one split into one table would share its position. */
@@ -624,6 +696,16 @@ fz_status job_plan(job *j, fz_error *err) {
     return plan_paths(j, err);
 }
 
+static fz_status position_sink(job *j, job_sink *s, fz_error *err) {
+    int64_t wait_ms = 500;
+    for (fz_status rc = FZ_OK; !s->unseen && (rc = job_sink_position(j, s, err)) != FZ_OK;) {
+        if (!s->delivery && (rc = job_away_open(j, s, rc, err)) == FZ_OK) break;
+        if ((rc != FZ_RETRY && rc != FZ_UNKNOWN) || !wait_visibly(j, "positions.waiting", err, &wait_ms)) return rc;
+    }
+    if (s->unseen) place_unseen(j, s);
+    return FZ_OK;
+}
+
 fz_status job_place(job *j, fz_error *err) {
     FZ_TRY(job_plan(j, err));
     for (uint32_t i = 0; i < j->n_sources; i++) FZ_TRY(open_source(j, j->sources[i], err));
@@ -631,11 +713,7 @@ fz_status job_place(job *j, fz_error *err) {
         job_sink *s = j->sinks[i];
         FZ_TRY(open_sink(j, s, err));
         FZ_TRY(check_double_reads(j, s, err));
-        int64_t wait_ms = 500;
-        fz_status rc;
-        while ((rc = job_sink_position(j, s, err)) == FZ_RETRY || rc == FZ_UNKNOWN)
-            if (!wait_visibly(j, "positions.waiting", err, &wait_ms)) return rc;
-        FZ_TRY(rc);
+        FZ_TRY(position_sink(j, s, err));
     }
     return FZ_OK;
 }

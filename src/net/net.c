@@ -14,9 +14,11 @@
 #define HURRIED_STALL_NS (NET_HURRIED_STALL_MS * 1000000ll)
 static _Atomic(net_hurry_fn) hurry;
 void net_set_hurry(net_hurry_fn fn) { atomic_store(&hurry, fn); }
+static _Thread_local int64_t impatient_ns; /* from then on; 0: never */
+void net_patience(int64_t ms) { impatient_ns = ms > 0 ? fz_mono_ns() + ms * 1000000 : 0; }
 bool net_hurried(void) {
     net_hurry_fn fn = atomic_load(&hurry);
-    return fn && fn();
+    return (fn && fn()) || (impatient_ns && fz_mono_ns() > impatient_ns);
 }
 
 typedef struct exchange {

@@ -81,6 +81,8 @@ fz_status net_url_parse(const char *url, fz_arena *a, net_url *out, fz_error *er
 /* The process is about to end: while fn says so, a request of which no byte comes or goes for 3 s is given up, and callers need not try again. Any thread; fn too. NULL: never. */
 typedef bool (*net_hurry_fn)(void);
 void net_set_hurry(net_hurry_fn fn);
+/* The same for what the calling thread asks more than ms from now, whoever it asks: somebody waits behind it. 0: no more. */
+void net_patience(int64_t ms);
 bool net_hurried(void); /* for who waits for sockets of his own: NET_HURRIED_STALL_MS without a byte are enough then */
 #define NET_HURRIED_STALL_MS 3000
 #endif

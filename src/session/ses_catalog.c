@@ -55,9 +55,12 @@ static bool memory_database(const ses_catalog *c, const char *name) {
 }
 
 static fz_status database_exists(ses_session *s, ses_catalog *c, const char *name, bool *out, fz_error *err) {
-    if (c->iceberg) return cat_namespace_exists(c->iceberg, cat_ident_of(c->iceberg, s->arena, name, NULL).ns, out, err);
-    *out = memory_database(c, name);
-    return FZ_OK;
+    if (!c->iceberg) return *out = memory_database(c, name), FZ_OK;
+    const cat_ident id = cat_ident_of(c->iceberg, s->arena, name, NULL);
+    if (c->away && ses_remembers(s, c->iceberg, &id)) return *out = true, FZ_OK;
+    ses_ask(s, c->iceberg, &id);
+    fz_status rc = cat_namespace_exists(c->iceberg, id.ns, out, err);
+    return ses_stand_in(s, c, &id, rc, err) ? *out = true, FZ_OK : rc;
 }
 
 fz_status ses_need_database(ses_session *s, const ses_path *p, sql_pos pos, fz_error *err) {
@@ -127,9 +130,15 @@ static fz_status create_catalog(ses_session *s, const sql_stmt *st, fz_error *er
         return FZ_OK;
     }
     cat_catalog *cat;
-    FZ_TRY(cat_open(name, st->options, st->n_options, NULL, &cat, err));
-    warn_ignored(ses_add_catalog(s, name, cat, cat_default_database(cat)));
-    return FZ_OK;
+    FZ_TRY(cat_open_later(name, st->options, st->n_options, NULL, &cat, err));
+    ses_ask(s, cat, NULL);
+    fz_status rc = cat_reach(cat, err);
+    ses_catalog *c = ses_add_catalog(s, name, cat, cat_default_database(cat));
+    if (ses_stand_in(s, c, NULL, rc, err)) rc = FZ_OK;
+    if (rc == FZ_OK) return warn_ignored(c), FZ_OK;
+    s->n_catalogs--;
+    ses_catalog_free(c);
+    return rc;
 }
 
 static fz_status drop_catalog(ses_session *s, const sql_stmt *st, fz_error *err) {

@@ -21,14 +21,31 @@ static fz_status fill_table(ses_session *s, ses_iceberg *t, const ses_path *p, f
     return FZ_OK;
 }
 
-fz_status ses_iceberg_load(ses_session *s, ses_catalog *c, const ses_path *p, ses_iceberg **out, fz_error *err) {
+/* The table, or (an INSERT's target) what is remembered of it while its catalog is away. */
+static fz_status load_or_recall(ses_session *s, ses_catalog *c, const cat_ident *id, bool target, cat_table **out, bool *recalled, fz_error *err) {
+    fz_status rc = FZ_OK;
+    fz_error own;
+    *recalled = false;
+    if (target && c->away && ses_remembers(s, c->iceberg, id)) *err = c->why;
+    else {
+        if (target) ses_ask(s, c->iceberg, id);
+        rc = cat_load_table(c->iceberg, id, out, err);
+        if (!target || !ses_stand_in(s, c, id, rc, err)) return rc;
+    }
+    if (ses_recall(s, c, id, out, &own) != FZ_OK) fz_log_error(FZ_LOG_WARN, "catalog.memory", &own);
+    return *out ? *recalled = true, FZ_OK : err->cls;
+}
+
+fz_status ses_iceberg_load(ses_session *s, ses_catalog *c, const ses_path *p, bool target, ses_iceberg **out, fz_error *err) {
     cat_ident id = cat_ident_of(c->iceberg, s->arena, p->database, p->name);
-    cat_table *loaded;
-    FZ_TRY(cat_load_table(c->iceberg, &id, &loaded, err));
+    cat_table *loaded = NULL;
+    bool recalled;
+    FZ_TRY(load_or_recall(s, c, &id, target, &loaded, &recalled, err));
     ses_iceberg *t = FZ_ANEW(s->arena, ses_iceberg);
     t->catalog = c->iceberg;
     t->ident = id;
     t->loaded = loaded;
+    t->away = recalled ? &c->why : NULL;
     t->next = s->loaded;
     s->loaded = t;
     FZ_TRY(fill_table(s, t, p, err));

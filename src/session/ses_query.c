@@ -16,7 +16,7 @@ static fz_status connector_target(const sql_stmt *insert, const sql_table *t, fz
 
 fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **plan, const sql_table **target, fz_error *err) {
     const sql_table *t;
-    FZ_TRY(ses_resolve(s, &insert->name, &t, err));
+    FZ_TRY(ses_resolve_target(s, &insert->name, &t, err));
     bool delivery = t->kind == SQL_T_CONNECTOR && dlv_is_connector(fz_pair_get(t->options, t->n_options, "connector"));
     if (t->kind != SQL_T_ICEBERG && !delivery) return connector_target(insert, t, err);
     if (insert->overwrite) {
@@ -112,6 +112,9 @@ fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_er
             const ses_iceberg *ice = target->handle;
             v[i].catalog = ice->catalog;
             v[i].target = ice->ident;
+            v[i].schema_id = ice->loaded->metadata->current_schema_id;
+            v[i].spec_id = ice->loaded->metadata->default_spec_id;
+            v[i].away = ice->away;
             v[i].options = inserts[i]->hint.options;
             v[i].n_options = inserts[i]->hint.n;
         } else {

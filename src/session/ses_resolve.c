@@ -36,8 +36,8 @@ static ses_table *held(ses_session *s, const ses_path *p) {
     return t ? t : ses_find_table(s, p, false);
 }
 
-/* *t or *ice is set. */
-static fz_status find(ses_session *s, const sql_name *n, ses_path *p, ses_table **t, ses_iceberg **ice, fz_error *err) {
+/* *t or *ice is set. target: as in ses_iceberg_load. */
+static fz_status find(ses_session *s, const sql_name *n, bool target, ses_path *p, ses_table **t, ses_iceberg **ice, fz_error *err) {
     ses_catalog *c;
     *ice = NULL;
     FZ_TRY(ses_path_of(s, n, p, err));
@@ -49,9 +49,9 @@ static fz_status find(ses_session *s, const sql_name *n, ses_path *p, ses_table 
         return not_found(s, n, p, err);
     }
     for (ses_iceberg *l = s->loaded; l; l = l->next) /* one statement sees one version of a table */
-        if (l->catalog == c->iceberg && strcmp(l->table.path, ses_path_text(s->arena, p)) == 0) return *ice = l, FZ_OK;
+        if (l->catalog == c->iceberg && (target || !l->away) && strcmp(l->table.path, ses_path_text(s->arena, p)) == 0) return *ice = l, FZ_OK;
     fz_error e = {0};
-    fz_status rc = ses_iceberg_load(s, c, p, ice, &e);
+    fz_status rc = ses_iceberg_load(s, c, p, target, ice, &e);
     if (rc == FZ_OK) return FZ_OK;
     if (strcmp(e.code, "catalog.namespace-not-found") == 0) return ses_need_database(s, p, n->pos, err) == FZ_OK ? not_found(s, n, p, err) : FZ_USER;
     if (strcmp(e.code, "catalog.table-not-found") == 0) {
@@ -63,19 +63,21 @@ static fz_status find(ses_session *s, const sql_name *n, ses_path *p, ses_table 
     return rc;
 }
 
-fz_status ses_resolve(ses_session *s, const sql_name *n, const sql_table **out, fz_error *err) {
+static fz_status resolve_as(ses_session *s, const sql_name *n, bool target, const sql_table **out, fz_error *err) {
     ses_path p = {0};
     ses_table *t;
     ses_iceberg *ice;
-    FZ_TRY(find(s, n, &p, &t, &ice, err));
+    FZ_TRY(find(s, n, target, &p, &t, &ice, err));
     *out = t ? &t->table : &ice->table;
     return FZ_OK;
 }
+fz_status ses_resolve(ses_session *s, const sql_name *n, const sql_table **out, fz_error *err) { return resolve_as(s, n, false, out, err); }
+fz_status ses_resolve_target(ses_session *s, const sql_name *n, const sql_table **out, fz_error *err) { return resolve_as(s, n, true, out, err); }
 
 fz_status ses_definition(ses_session *s, const sql_name *n, sql_stmt **out, ses_path *path, bool *temporary, fz_error *err) {
     ses_table *t;
     ses_iceberg *ice;
-    FZ_TRY(find(s, n, path, &t, &ice, err));
+    FZ_TRY(find(s, n, false, path, &t, &ice, err));
     *temporary = t && t->temporary;
     if (!t) return ses_iceberg_definition(s, ice, out, err);
     *out = FZ_ANEW(s->arena, sql_stmt);
@@ -118,7 +120,7 @@ fz_status ses_open_table(ses_session *s, const char *name, cat_catalog **catalog
     ses_table *t = NULL;
     ses_iceberg *ice = NULL;
     fz_status rc = sql_parse(s->arena, &piece, &st, err);
-    if (rc == FZ_OK) rc = find(s, &st->name, &p, &t, &ice, err);
+    if (rc == FZ_OK) rc = find(s, &st->name, false, &p, &t, &ice, err);
     if (rc == FZ_OK && !ice) rc = fz_fail(err, FZ_USER, "sql.table-kind", "'%s' is no Iceberg table", ses_path_text(s->arena, &p));
     if (rc == FZ_OK) {
         *catalog = ice->catalog;

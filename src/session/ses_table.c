@@ -218,6 +218,14 @@ static fz_status create_held(ses_session *s, sql_stmt *st, const ses_path *p, fz
     return rc;
 }
 
+static fz_status table_exists(ses_session *s, ses_catalog *c, const ses_path *p, bool *there, fz_error *err) {
+    const cat_ident id = cat_ident_of(c->iceberg, s->arena, p->database, p->name);
+    if (c->away && ses_remembers(s, c->iceberg, &id)) return *there = true, FZ_OK;
+    ses_ask(s, c->iceberg, &id);
+    fz_status rc = cat_table_exists(c->iceberg, &id, there, err);
+    return ses_stand_in(s, c, &id, rc, err) ? *there = true, FZ_OK : rc;
+}
+
 fz_status ses_create_table(ses_session *s, sql_stmt *st, fz_error *err) {
     ses_path p = {0};
     ses_catalog *c;
@@ -231,8 +239,7 @@ fz_status ses_create_table(ses_session *s, sql_stmt *st, fz_error *err) {
     FZ_TRY(ses_need_database(s, &p, st->name.pos, err));
     if (c->iceberg) {
         bool there = false;
-        cat_ident id = cat_ident_of(c->iceberg, s->arena, p.database, p.name);
-        FZ_TRY(cat_table_exists(c->iceberg, &id, &there, err));
+        FZ_TRY(table_exists(s, c, &p, &there, err));
         if (there) return already_there(st, &p, "table", err);
     }
     if (st->like) FZ_TRY(merge_like(s, st, err));

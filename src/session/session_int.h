@@ -19,6 +19,8 @@ typedef struct ses_catalog {
     char *default_database;
     char **databases;                /* in memory */
     uint32_t n_databases, cap_databases;
+    bool away, away_told;            /* it could not be reached, and that took its time: it is not asked again by statements for which what is remembered is enough; the log has it */
+    fz_error why;                    /* the last time */
 } ses_catalog;
 
 /* An Iceberg table loaded for one statement: sql_table.handle of kind ICEBERG. */
@@ -26,6 +28,7 @@ typedef struct ses_iceberg {
     cat_catalog *catalog;
     cat_ident ident;
     cat_table *loaded;
+    const fz_error *away;            /* set: recalled, since its catalog could not be reached; good for the target of an INSERT only */
     sql_table table;
     struct ses_iceberg *next;
 } ses_iceberg;
@@ -46,6 +49,7 @@ struct ses_session {
     fz_arena *arena;                 /* NULL once something keeps it */
     ses_iceberg *loaded;
     const char *script_name;
+    int64_t asked_ns;                /* ses_ask */
     int exit_code;
     struct job_replay *replay;       /* NULL: INSERTs run */
     struct ses_dry *dry;             /* a doctor's session (ses_doctor.c): nothing is made, and catalogs of tables are stood for by catalogs in memory; else NULL */
@@ -74,8 +78,16 @@ fz_status ses_create_table(ses_session *s, sql_stmt *st, fz_error *err) FZ_MUST_
 fz_status ses_create_view(ses_session *s, sql_stmt *st, fz_error *err) FZ_MUST_USE;
 fz_status ses_drop(ses_session *s, const sql_stmt *st, fz_error *err) FZ_MUST_USE;
 
+/* What is remembered of tables (ses_away.c); id as in cat_remembers. */
+bool ses_remembers(const ses_session *s, const cat_catalog *c, const cat_ident *id);
+void ses_ask(ses_session *s, const cat_catalog *c, const cat_ident *id); /* before c is asked about id: not for long, if something can stand in. Then always: */
+/* After it was asked: it is away, and what is remembered of id is enough to go on. */
+bool ses_stand_in(ses_session *s, ses_catalog *c, const cat_ident *id, fz_status rc, const fz_error *err);
+fz_status ses_recall(ses_session *s, const ses_catalog *c, const cat_ident *id, cat_table **out, fz_error *err) FZ_MUST_USE; /* *out NULL: not remembered */
+
 /* Iceberg tables. */
-fz_status ses_iceberg_load(ses_session *s, ses_catalog *c, const ses_path *p, ses_iceberg **out, fz_error *err) FZ_MUST_USE;
+/* target: of an INSERT, for which what is remembered may stand. */
+fz_status ses_iceberg_load(ses_session *s, ses_catalog *c, const ses_path *p, bool target, ses_iceberg **out, fz_error *err) FZ_MUST_USE;
 void ses_iceberg_release(ses_session *s);
 fz_status ses_iceberg_create(ses_session *s, ses_catalog *c, const ses_path *p, const sql_stmt *st, fz_error *err) FZ_MUST_USE;
 /* What CREATE TABLE says, checked as far as the statement alone allows; in s->arena. */
@@ -95,6 +107,7 @@ fz_status ses_definition(ses_session *s, const sql_name *n, sql_stmt **out, ses_
 /* Resolution for the binder. */
 sql_resolver ses_resolver(ses_session *s);
 fz_status ses_resolve(ses_session *s, const sql_name *n, const sql_table **out, fz_error *err) FZ_MUST_USE;
+fz_status ses_resolve_target(ses_session *s, const sql_name *n, const sql_table **out, fz_error *err) FZ_MUST_USE; /* of an INSERT: what is remembered may stand for it */
 
 fz_status ses_show(ses_session *s, const sql_stmt *st, fz_error *err) FZ_MUST_USE;
 fz_status ses_show_create(ses_session *s, const sql_stmt *st, fz_error *err) FZ_MUST_USE;

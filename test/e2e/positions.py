@@ -3,10 +3,10 @@
 commits, rollbacks and expiry by PyIceberg, transactions.
 
 usage: positions.py [CASE...]  by test/e2e/run.sh, which gives it a broker. Cases that need PyIceberg are left out without it."""
-import os, signal, sys, time
+import os, signal, subprocess, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
-from harness import Broker, Tables, main, require
+from harness import BIN, Broker, Tables, main, require
 
 B = Broker()
 try:
@@ -408,8 +408,94 @@ def aborted_between():
     require("read 2" in audit, audit)
 
 
+# ---- a table that is away when the job starts ----
+
+def away(t, table="t"):
+    """A file where the table's directory was; gives back what brings it back."""
+    place = f"{t.warehouse}/{t.db}/{table}"
+    os.rename(place, f"{t.dir}/away")
+    open(place, "w").close()
+
+    def back():
+        os.remove(place)
+        os.rename(f"{t.dir}/away", place)
+    return back
+
+
+def started_without_a_table():
+    """Its group's offsets stay where the table was, the other table goes on, a kill changes nothing, and with the table back each record is in both once."""
+    t = setting("away", 2, tables=("t", "u"))
+    want = put(t, 0, 0, 40) + put(t, 1, 40, 10)
+    bounded(t)
+    back = away(t)
+    j = t.start(t.script(t.name))
+    want += put(t, 0, 50, 30)
+    t.wait_rows(80, "u", job=j)
+    j.wait_log("event=sink.unseen table=c.db.t ", 60)
+    j.kill()
+    j = t.start(t.script(t.name))
+    want += put(t, 1, 80, 20)
+    t.wait_rows(100, "u", job=j)
+    group = {l.split()[1]: int(l.split()[2]) for l in B.call("group-offsets", t.name).splitlines() if l.split()[:1] == [t.name]}
+    require(group == {"0": 40, "1": 10}, f"the group stands at {group}")
+    back()
+    t.wait_rows(100, "t", job=j)
+    j.stop()
+    for table in t.tables:
+        t.judge(want, table)
+
+
+def diverted_without_a_table():
+    """The same with an error location, for longer than the window: only what the table lacks is given up, and a replay brings it; a partition that is new is given up from its start."""
+    t = setting("awaydiv", 1, tables=("t", "u"))
+    errors = f"{t.dir}/errors/"
+    settings = {"frazil.error.path": errors, "frazil.retry.duration": "2 s"}
+    want = put(t, 0, 0, 40)
+    bounded(t, settings=settings)
+    back = away(t)
+    want += put(t, 0, 40, 30)
+    j = t.start(t.script(t.name, "latest-offset", settings=settings, source="'scan.topic-partition-discovery.interval'='1 s',"))
+    t.wait_rows(70, "u", job=j)
+    j.wait_log("event=sink.diverted table=c.db.t rows=30 ", 60)
+    B.alter("--alter", "--topic", t.name, "--partitions", "2")
+    want += put(t, 1, 70, 5)
+    t.wait_rows(75, "u", job=j, seconds=60)
+    j.wait_log("event=sink.diverted table=c.db.t rows=5 ", 60)
+    back()
+    j.wait_log("event=divert.named", 60)
+    j.stop()
+    p = subprocess.run([BIN, "replay", errors, "-f", t.script(t.name, settings=settings)], capture_output=True, text=True, timeout=120)
+    require(p.returncode == 0, p.stdout + p.stderr)
+    bounded(t, settings=settings)
+    for table in t.tables:
+        t.judge(want, table)
+
+
+def remade_without_a_table():
+    """The topic was made anew while the table was away: nothing of the new one is given up, and with the table back the sink stops with the numbers."""
+    t = setting("awaymade", 1, tables=("t", "u"))
+    settings = {"frazil.error.path": f"{t.dir}/errors/", "frazil.retry.duration": "1 s"}
+    put(t, 0, 0, 40)
+    bounded(t)
+    back = away(t)
+    B.delete(t.name)
+    B.topic(t.name, 1)
+    put(t, 0, 1000, 60)
+    script = t.script(t.name, settings=settings, inserts=["INSERT INTO c.db.t SELECT id, TRIM(host), CAST(num AS INT) FROM src WHERE TRIM(host) <> '';"])
+    j = t.start(script)
+    j.wait_log("event=sink.unseen table=c.db.t .*gives_up=\"nothing before", 60)
+    for _ in range(100):
+        if j.text().count("event=sink.waiting") > 4:
+            break
+        time.sleep(0.2)
+    require("sink.diverted" not in j.text() and not os.path.exists(f"{t.dir}/errors"), j.text()[-3000:])
+    back()
+    require(j.wait(60) == 2 and "event=sink.failed code=positions.topic-remade" in j.text(), j.text()[-3000:])
+
+
 CASES = {f.__name__: f for f in (remade_shorter, remade_longer, remade_while_running, records_gone, records_gone_while_running, latest_is_a_number,
-                                 latest_killed_before_the_first_record, partition_added, renamed_pipeline, taken_over_in_part, positions_ignored, two_sinks_apart, markers_at_the_end, aborted_between)}
+                                 latest_killed_before_the_first_record, partition_added, renamed_pipeline, taken_over_in_part, positions_ignored, two_sinks_apart, markers_at_the_end, aborted_between,
+                                 started_without_a_table, diverted_without_a_table, remade_without_a_table)}
 if pyiceberg:
     CASES.update({f.__name__: f for f in (foreign_append, rolled_back_stopped, rolled_back_running, expired_under_foreign, expired_while_running, mirror_without_proof)})
 else:

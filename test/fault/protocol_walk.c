@@ -2,12 +2,15 @@
  * memory). One table, two splits, two writers that may be zombies of each other; crashes, lost answers, conflicts, foreign appends and compactions, expiry of
  * any snapshots, rollbacks. At every step no offset is visible twice; after quiescence each offset is visible once, or the writer refused with a reason.
  * Writers also give ranges up (the real record of job/diverts.c in files; error objects are imagined), name them in the table, and somebody replays them. In half of the walks the
- * source is a spool: one writer, and what it has committed or given up is gone from the source.
+ * source is a spool: one writer, and what it has committed or given up is gone from the source. Writers also begin without seeing the table, from what was last seen of it (the real record of job/seen.c, which lags
+ * behind after a crash): they give ranges up from there and commit nothing before they have seen it.
  *
  * usage: protocol_walk [WALKS [SEED]]; prints its seed; a failing walk prints its own, which repeats it: protocol_walk 1 SEED
  * FRAZIL_WALK_BLIND=1 makes writers trust whatever the table says last instead of what they remember: the walk must then fail (run.sh checks that it does). */
 #include "fileio/fileio.h"
 #include "job/job_int.h"
+#include "job/seen.h"
+#include "job/state_file.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <sqlite3.h>
@@ -18,7 +21,7 @@
 
 #define SPLITS 2
 typedef struct writer { bool alive, has_pend; bool known[SPLITS]; int64_t exp[SPLITS], pos[SPLITS], from[SPLITS], to[SPLITS]; bool in[SPLITS]; char commit_id[96]; sink_files files;
-                        int64_t base[SPLITS]; bool given[SPLITS], naming; job_diverts *diverts; job_pending pending; fz_arena *arena; } writer;
+                        int64_t base[SPLITS]; bool given[SPLITS], naming, unseen, crashed; job_diverts *diverts; job_pending pending; fz_arena *arena; } writer;
 typedef struct walk { bool spool, refused; int64_t low[SPLITS]; const char *dir; uint64_t seed; uint64_t rng; int64_t end[SPLITS]; writer w[2]; job j; job_sink s; job_spec spec; conf *settings; cat_catalog *cat; char *db; uint64_t names; bool interfere, blind; } walk;
 
 static const char *const topics[] = {"t"};
@@ -254,9 +257,10 @@ static void resolve(walk *w, writer *x, const job_lineage *l) {
     }
 }
 
+static char *state_dir(const walk *w, const writer *x) { return fz_asprintf("%s/%" PRIu64 "-%d", w->dir, w->seed, x == &w->w[1]); }
 static void open_state(walk *w, writer *x, const ice_metadata *m) {
     fz_error err;
-    char *dir = fz_asprintf("%s/%" PRIu64 "-%d", w->dir, w->seed, (int)(x - w->w));
+    char *dir = state_dir(w, x);
     job_diverts_free(x->diverts);
     x->diverts = NULL;
     must(job_diverts_open(dir, w->spec.name, w->s.text, m->uuid, &x->diverts, &err), &err, "state");
@@ -296,6 +300,25 @@ static void trim(walk *w, const writer *x) {
         if ((x->known[k] && x->exp[k] > w->low[k]) || (x->given[k] && x->base[k] > w->low[k])) w->low[k] = x->given[k] ? x->base[k] : x->exp[k];
 }
 
+static job_commit_outcome commit_with_faults(walk *w, const job_prepared *p, fz_error *err);
+/* Commits of x keep what they have seen in its state directory; a crash may come before that, and then nothing is trimmed either. */
+static job_commit_outcome commit_of(walk *w, writer *x, const job_prepared *p, fz_error *err) {
+    fz_error own;
+    char *dir = state_dir(w, x), *path = job_state_path(dir, "seen", w->spec.name, w->s.text);
+    fz_buf before = {0};
+    bool had = fio_read(NULL, path, 1 << 20, &before, &own) == FZ_OK;
+    must(conf_set(w->settings, "frazil.state.dir", dir, &own), &own, "state");
+    job_commit_outcome out = commit_with_faults(w, p, err);
+    if (had && chance(w, 15)) {
+        must(fio_put(NULL, path, before.data, before.len, &own), &own, "seen");
+        x->crashed = true;
+    }
+    fz_buf_free(&before);
+    fz_free(path);
+    fz_free(dir);
+    return out;
+}
+
 static job_commit_outcome commit_with_faults(walk *w, const job_prepared *p, fz_error *err) {
     fz_error own;
     w->interfere = chance(w, 20);
@@ -314,7 +337,7 @@ static void name_given(walk *w, writer *x) {
     const job_pending *g = &x->pending;
     job_prepared p = {.sink = &w->s, .n_ranges = g->n_ranges, .ranges = g->ranges, .after = g->after, .known = g->known, .remembered = g->remembered, .n_objects = g->n_objects, .objects = g->objects};
     snprintf(p.commit_id, sizeof p.commit_id, "walk/given/%" PRIu64, ++w->names);
-    job_commit_outcome out = commit_with_faults(w, &p, &err);
+    job_commit_outcome out = commit_of(w, x, &p, &err);
     if (out != COMMIT_DONE && out != COMMIT_BY_OTHER) return; /* the next step begins with what the table says */
     for (uint32_t i = 0; i < g->n_ranges; i++) {
         int k = g->ranges[i].key.partition;
@@ -373,8 +396,40 @@ static void start(walk *w, writer *x) {
     }
     if (!x->diverts || chance(w, 30)) open_state(w, x, t->metadata);
     if (x->alive) resolve(w, x, &l);
+    x->unseen = x->crashed = false;
+    if (x->alive && x >= w->w && x < w->w + 2) {
+        char *dir = state_dir(w, x);
+        job_seen_write(dir, w->spec.name, w->s.text, t->metadata->uuid, job_mirror_encode(a, &(job_mirror){.snapshot_id = l.snapshot_id, .n = l.found ? l.marks.n_positions : 0, .positions = l.marks.positions}));
+        fz_free(dir);
+    }
     fz_arena_free(a);
     cat_table_free(t);
+}
+/* The table is away: x stands where it was last seen, if that is known and its source has that place. */
+static void start_away(walk *w, writer *x) {
+    fz_arena *a = fz_arena_new();
+    job_mirror m = {0};
+    char *dir = state_dir(w, x);
+    bool known = job_seen_read(a, dir, w->spec.name, w->s.text, w->s.table->metadata->uuid, &m) && m.n;
+    fz_free(dir);
+    job_lineage l = {.found = known, .marks = {.n_positions = m.n, .positions = m.positions}};
+    forget(x);
+    x->alive = known && !w->refused;
+    for (int k = 0; k < SPLITS && x->alive; k++) {
+        job_split_key key = key_of(k);
+        job_position *p = job_position_find(m.positions, m.n, &key);
+        x->known[k] = p != NULL;
+        x->exp[k] = p ? p->next : 0;
+        x->pos[k] = p ? p->next : w->low[k];
+    }
+    if (x->alive) {
+        open_state(w, x, w->s.table->metadata);
+        resolve(w, x, &l);
+        w->refused = false; /* it waits instead */
+    }
+    x->unseen = x->alive;
+    x->crashed = x->naming = false; /* nothing is named before the table is seen */
+    fz_arena_free(a);
 }
 static void read_some(walk *w, writer *x, bool all) {
     bool any = false;
@@ -415,7 +470,7 @@ static void attempt(walk *w, writer *x) {
         known[n] = x->known[k];
         remembered[n] = x->exp[k];
     }
-    job_commit_outcome out = commit_with_faults(w, &p, &err);
+    job_commit_outcome out = commit_of(w, x, &p, &err);
     if (out == COMMIT_FAILED && err.cls == FZ_UNKNOWN) return; /* the answer was lost: the same files are tried again later, or the writer dies */
     if (out == COMMIT_FAILED && strcmp(err.code, "positions.unproven") == 0) {
         forget(x);
@@ -455,6 +510,7 @@ static void make_table(walk *w, const char *dir, uint64_t seed) {
     fz_free(uri);
 }
 
+static uint64_t starts_away;
 static const char *run(uint64_t seed, const char *dir) {
     walk w = {.rng = seed * 2 + 1, .blind = getenv("FRAZIL_WALK_BLIND") != NULL, .dir = dir, .seed = seed, .spool = seed % 2};
     current = &w;
@@ -469,14 +525,20 @@ static const char *run(uint64_t seed, const char *dir) {
         if (w.refused) break;
         switch (rnd(&w, 16)) {
         case 0: case 1: w.end[rnd(&w, SPLITS)] += rnd(&w, 4); break;
-        case 2: case 3: case 4: if (x->alive && !x->has_pend && !x->naming) read_some(&w, x, false); break;
+        case 2: case 3: case 4: if (x->alive && !x->has_pend && !x->naming && !x->unseen) read_some(&w, x, false); break;
         case 5: case 6: case 7:
-            if (x->alive && x->naming) name_given(&w, x);
+            if (x->alive && x->unseen) start(&w, x);
+            else if (x->alive && x->naming) name_given(&w, x);
             else if (x->alive && x->has_pend) attempt(&w, x);
+            if (x->crashed) x->alive = false, forget(x);
             trim(&w, x);
             break;
-        case 8: x->alive = false; forget(x); break;
-        case 9: if (!x->alive) start(&w, x); break;
+        case 8:
+            x->alive = false;
+            forget(x);
+            if (chance(&w, 50)) start_away(&w, x), starts_away += x->alive;
+            break;
+        case 9: if (!x->alive && chance(&w, 60)) start(&w, x); else if (!x->alive) start_away(&w, x), starts_away += x->alive; break;
         case 10: if (chance(&w, 25)) foreign_compact(&w); else foreign_append(&w); break;
         case 11: expire(&w); break;
         case 12: if (x->alive && !chance(&w, 40)) give_up(&w, x), trim(&w, x); break;
@@ -489,7 +551,7 @@ static const char *run(uint64_t seed, const char *dir) {
     forget(&w.w[1]);
     if (!verdict) start(&w, x);
     for (int i = 0; i < 200 && !verdict; i++) {
-        if (!x->alive && !w.refused) start(&w, x);
+        if ((!x->alive || x->unseen || x->crashed) && !w.refused) start(&w, x);
         if (!x->alive || w.refused) verdict = "refused";
         else if (x->naming) name_given(&w, x);
         else if (!x->has_pend) {
@@ -528,6 +590,6 @@ int main(int argc, char **argv) {
     char *cmd = fz_asprintf("rm -rf '%s'", dir);
     if (system(cmd) != 0) perror("rm");
     fz_free(cmd);
-    printf("protocol_walk: ok %" PRIu64 ", refused %" PRIu64 ", wrong %" PRIu64 "\n", ok, refused, bad);
+    printf("protocol_walk: ok %" PRIu64 ", refused %" PRIu64 ", wrong %" PRIu64 ", starts without the table %" PRIu64 "\n", ok, refused, bad, starts_away);
     return bad != 0 || ok == 0;
 }

@@ -1,6 +1,8 @@
 /* Sessions: names and hiding, LIKE, views, catalogs in memory, settings, what an init file may hold, places of errors. */
 #include "unit.h"
+#include "fileio/fileio.h"
 #include "session/session.h"
+#include <stdlib.h>
 
 typedef struct got { fz_buf text; uint32_t results; } got;
 
@@ -164,8 +166,54 @@ static void test_quit(void **state) {
     assert_true(ses_wants_quit(s));
 }
 
+/* ---- a catalog that is away ---- */
+
+static fz_status run(const char *script, fz_error *err) {
+    const ses_script sc = {.text = script, .len = strlen(script)};
+    *err = (fz_error){0};
+    return ses_run(s, &sc, NULL, err);
+}
+/* What is remembered stands for it where a statement only makes sure of something; nothing is read by it, and what is not remembered is refused. */
+static void test_away(void **state) {
+    (void)state;
+    char dir[] = "/tmp/frazil-session-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    fz_arena *a = fz_arena_new();
+    fz_error err;
+    const fz_pair here[] = {{.key = "type", .value = "iceberg"}, {.key = "catalog-type", .value = "hadoop"}, {.key = "warehouse", .value = fz_arena_printf(a, "file://%s/wh", dir)}};
+    const fz_pair there[] = {{.key = "type", .value = "iceberg"}, {.key = "catalog-type", .value = "rest"}, {.key = "uri", .value = "http://127.0.0.1:1"}, {.key = "rest.client.max-retries", .value = "0"}};
+    const char *create = "CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='rest','uri'='http://127.0.0.1:1','rest.client.max-retries'='0');";
+    says(fz_arena_printf(a, "CREATE CATALOG h WITH ('type'='iceberg','catalog-type'='hadoop','warehouse'='file://%s/wh'); CREATE DATABASE h.db; CREATE TABLE h.db.t (id BIGINT, x STRING);", dir), "");
+    cat_catalog *h, *c;
+    cat_table *t;
+    assert_int_equal(cat_open("h", here, 3, NULL, &h, &err), FZ_OK);
+    assert_int_equal(cat_open_later("c", there, 4, NULL, &c, &err), FZ_OK);
+    const cat_ident id = cat_ident_of(h, a, "db", "t");
+    assert_int_equal(cat_load_table(h, &id, &t, &err), FZ_OK);
+    says(fz_arena_printf(a, "SET 'frazil.state.dir' = '%s/state'", dir), "");
+    assert_int_equal(run(create, &err), FZ_RETRY);
+    assert_string_equal(err.code, "net.connect");
+    assert_int_equal(cat_remember(fz_arena_printf(a, "%s/state/tables", dir), c, t, &err), FZ_OK);
+    says(create, "");
+    says("CREATE DATABASE IF NOT EXISTS c.db; CREATE TABLE IF NOT EXISTS c.db.t (id BIGINT); USE CATALOG c; USE db; USE CATALOG default_catalog;", "");
+    fails("CREATE TABLE c.db.t (id BIGINT)", "sql.table-exists", 1, 14);
+    static const char *const asked[] = {"CREATE TABLE IF NOT EXISTS c.db.u (id BIGINT)", "CREATE DATABASE IF NOT EXISTS c.other", "SELECT * FROM c.db.t", "INSERT INTO c.db.t VALUES (1, 'a')", "DROP TABLE c.db.t",
+                                        "INSERT INTO c.db.t SELECT * FROM c.db.t", "DESCRIBE c.db.t", "SHOW TABLES IN c.db"};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        if (run(asked[i], &err) != FZ_RETRY || strcmp(err.code, "net.connect") != 0) fail_msg("%s: %s %s", asked[i], err.code, err.message);
+    g.text.len = 0;
+    assert_int_equal(run("EXPLAIN INSERT INTO c.db.t VALUES (1, 'a')", &err), FZ_OK); /* it is bound */
+    assert_non_null(strstr(fz_buf_cstr(&g.text), "AS BIGINT) AS id"));
+    fails("INSERT INTO c.db.t VALUES ('a')", "sql.column-count", 1, 20);
+    cat_table_free(t);
+    cat_close(h);
+    cat_close(c);
+    fz_arena_free(a);
+    assert_int_equal(fio_delete_tree(NULL, dir, &err), FZ_OK);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {T(test_names), T(test_catalogs), T(test_like), T(test_views), T(test_settings), T(test_init_only), T(test_quit)};
+    const struct CMUnitTest tests[] = {T(test_names), T(test_catalogs), T(test_like), T(test_views), T(test_settings), T(test_init_only), T(test_quit), T(test_away)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
