@@ -13,6 +13,7 @@
 #include "delivery/archive_int.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -59,11 +60,40 @@ static void packed_room(fz_buf *b, size_t first, size_t more) {
     b->cap = cap;
 }
 
-arc_body *arc_body_new(arc_codec c, size_t memory, bool with_times, const char *spill_dir, fz_buf packed) {
+/* The memory of bodies that are gone waits here for the next ones: touched pages are dear. */
+enum { MOST_SPARE = 2 };
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+static fz_buf spare[MOST_SPARE];
+static unsigned n_spare;
+
+static fz_buf take_spare(size_t least) {
+    fz_buf b = {0};
+    pthread_mutex_lock(&spare_lock);
+    for (unsigned i = 0; !b.cap && i < n_spare; i++)
+        if (spare[i].cap >= least) {
+            b = spare[i];
+            spare[i] = spare[--n_spare];
+        }
+    pthread_mutex_unlock(&spare_lock);
+    return b;
+}
+
+static void give_spare(fz_buf b) {
+    b.len = 0;
+    pthread_mutex_lock(&spare_lock);
+    if (n_spare < MOST_SPARE && b.cap && b.cap <= MOST_FIRST) {
+        spare[n_spare++] = b;
+        b = (fz_buf){0};
+    }
+    pthread_mutex_unlock(&spare_lock);
+    fz_buf_free(&b);
+}
+
+arc_body *arc_body_new(arc_codec c, size_t memory, bool with_times, const char *spill_dir) {
     arc_body *b = FZ_NEW(arc_body);
-    *b = (arc_body){.codec = c, .memory = memory, .with_times = with_times, .spill_dir = spill_dir, .packed = packed, .fd = -1, .oldest_ms = -1};
-    b->packed.len = 0;
-    packed_room(&b->packed, (memory < MOST_FIRST ? memory : MOST_FIRST) + 2 * BLOCK, AROUND);
+    size_t first = (memory < MOST_FIRST / 2 ? memory : MOST_FIRST / 2) + 2 * BLOCK;
+    *b = (arc_body){.codec = c, .memory = memory, .with_times = with_times, .spill_dir = spill_dir, .packed = take_spare(first), .fd = -1, .oldest_ms = -1};
+    packed_room(&b->packed, first, AROUND);
     arc_head(c, &b->packed);
     b->size = b->packed.len;
     return b;
@@ -77,7 +107,7 @@ void arc_body_free(arc_body *b) {
     }
     fz_free(b->lanes);
     fz_free(b->pieces);
-    fz_buf_free(&b->packed);
+    give_spare(b->packed);
     if (b->fd >= 0) close(b->fd);
     fz_free(b);
 }
@@ -216,13 +246,6 @@ void arc_body_seal(arc_body *b, arc_packer *p) {
 }
 
 const void *arc_body_whole(const arc_body *b) { return b->whole ? b->packed.data : NULL; }
-
-fz_buf arc_body_memory(arc_body *b) {
-    fz_buf m = b->packed;
-    b->packed = (fz_buf){0};
-    m.len = 0;
-    return m;
-}
 
 uint64_t arc_body_rows(const arc_body *b) { return b->rows; }
 uint64_t arc_body_raw(const arc_body *b) { return b->raw; }

@@ -71,8 +71,7 @@ void arc_tail(arc_codec c, uint32_t crc, uint64_t raw_len, fz_buf *out);
 
 /* Rows of a lot by split: each split's lines in blocks of a fixed size, so that the same rows of each split give the same bytes, however they came in between one another. */
 typedef struct arc_body arc_body;
-/* packed: what arc_body_memory of another one gave, or nothing; taken over. */
-arc_body *arc_body_new(arc_codec c, size_t memory, bool with_times, const char *spill_dir, fz_buf packed);
+arc_body *arc_body_new(arc_codec c, size_t memory, bool with_times, const char *spill_dir);
 void arc_body_free(arc_body *b); /* NULL is allowed */
 /* Adds the lines of n rows of one split. RETRY when the file that takes what memory does not cannot be written: the body is of no use then. */
 fz_status arc_body_add(arc_body *b, arc_packer *p, uint32_t source, uint32_t split, arc_lines *l, uint32_t n, const int64_t *time_ms, fz_error *err) FZ_MUST_USE;
@@ -85,8 +84,6 @@ int64_t arc_body_oldest_ms(const arc_body *b); /* least time of a row; -1: no ro
 uint64_t arc_body_size(const arc_body *b);     /* of the object; sealed */
 /* The arc_body_size bytes of the object where they are one piece in memory, at the beginning of a page; else NULL. Sealed; borrowed. */
 const void *arc_body_whole(const arc_body *b);
-/* The memory that blocks were packed into, for the next body: touched pages are dear. Nothing can be read after it. */
-fz_buf arc_body_memory(arc_body *b);
 /* The object's bytes in order, to fn until it fails. */
 typedef fz_status (*arc_bytes_fn)(void *cx, const void *p, size_t n, fz_error *err);
 fz_status arc_body_read(const arc_body *b, arc_bytes_fn fn, void *cx, fz_error *err) FZ_MUST_USE;
@@ -127,7 +124,6 @@ void arc_log_clean(const arc_log *g, uint64_t lot);
 
 /* ---- the connector ---- */
 
-enum { ARC_SPARE = 1 };
 typedef struct archive {
     fio *io;                    /* of the objects */
     const char *base, *error_base; /* what stands before the prefix: "s3://bucket/" */
@@ -154,8 +150,6 @@ typedef struct archive {
     arc_record intent;          /* of lot + 1, left by an earlier run; lot 0: none. Its texts live in known */
     fz_arena *known;            /* changed under the lock, with: */
     const char *state;          /* after the newest lot that is done */
-    fz_buf spare[ARC_SPARE];    /* memory of bodies that are gone */
-    uint32_t n_spare;
     pthread_mutex_t lock;
 } archive;
 

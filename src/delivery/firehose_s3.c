@@ -163,34 +163,9 @@ static fz_status archive_open(dlv_delivery *d, fz_error *err) {
     return FZ_OK;
 }
 
-/* ---- bodies, whose memory is used again ---- */
-
-static arc_body *new_body(dlv_delivery *d) {
-    archive *x = d->impl;
-    fz_buf packed = {0};
-    pthread_mutex_lock(&x->lock);
-    if (x->n_spare) packed = x->spare[--x->n_spare];
-    pthread_mutex_unlock(&x->lock);
-    return arc_body_new(x->codec, d->cx.memory / 4, x->error_prefix != NULL, x->spill_dir, packed);
-}
-
-static void free_body(archive *x, arc_body *b) {
-    if (!b) return;
-    fz_buf packed = arc_body_memory(b);
-    arc_body_free(b);
-    pthread_mutex_lock(&x->lock);
-    if (x->n_spare < ARC_SPARE) {
-        x->spare[x->n_spare++] = packed;
-        packed = (fz_buf){0};
-    }
-    pthread_mutex_unlock(&x->lock);
-    fz_buf_free(&packed);
-}
-
 static void archive_close(dlv_delivery *d) {
     archive *x = d->impl;
     arc_body_free(x->body);
-    while (x->n_spare) fz_buf_free(&x->spare[--x->n_spare]);
     arc_packer_free(x->packer);
     fz_arena_free(x->known);
     pthread_mutex_destroy(&x->lock);
@@ -202,7 +177,7 @@ static fz_status archive_write(dlv_delivery *d, const dlv_rows *r, fz_error *err
     archive *x = d->impl;
     if (!r->n) return FZ_OK;
     if (!x->body) {
-        x->body = new_body(d);
+        x->body = arc_body_new(x->codec, d->cx.memory / 4, x->error_prefix != NULL, x->spill_dir);
         atomic_store(&x->first_ns, fz_mono_ns());
     }
     arc_lines *l = arc_lines_begin(x->encoder, r->cols, r->n, r->scratch);
@@ -244,14 +219,14 @@ static dlv_lot *archive_cut(dlv_delivery *d) {
 
 static void archive_drop(dlv_delivery *d) {
     archive *x = d->impl;
-    free_body(x, x->body);
+    arc_body_free(x->body);
     forget(x);
 }
 
 static void archive_lot_free(dlv_lot *lot) {
     archive_lot *l = (archive_lot *)lot;
     atomic_fetch_sub(&l->of->lots, 1);
-    free_body(l->of, l->body);
+    arc_body_free(l->body);
     fz_free(l->object);
     fz_free(l);
 }
