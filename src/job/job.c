@@ -726,7 +726,11 @@ job *job_new(const job_spec *spec) {
     fz_uuid4(j->run_id);
     j->io = (ice_io){NULL, io_read, io_write};
     pthread_mutex_init(&j->park_lock, NULL);
-    pthread_cond_init(&j->park_cond, NULL);
+    pthread_condattr_t mono;
+    pthread_condattr_init(&mono);
+    pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
+    pthread_cond_init(&j->park_cond, &mono);
+    pthread_condattr_destroy(&mono);
     pthread_mutex_init(&j->error_lock, NULL);
     read_policies(j);
     return j;

@@ -334,6 +334,18 @@ static bool poll_source(job_worker *w, job_source *src, int64_t timeout_ms) {
     return got;
 }
 
+/* Nothing is left to read for this worker, or never was: until something changes. */
+static void rest(job *j) {
+    enum { REST_MS = 500 };
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += REST_MS * 1000000l;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_mutex_lock(&j->park_lock);
+    if (!atomic_load(&j->park) && !atomic_load(&j->quit)) pthread_cond_timedwait(&j->park_cond, &j->park_lock, &until);
+    pthread_mutex_unlock(&j->park_lock);
+}
+
 static void *worker_main(void *arg) {
     job_worker *w = arg;
     job *j = w->j;
@@ -358,7 +370,7 @@ static void *worker_main(void *arg) {
             any |= poll_source(w, j->sources[i], 0);
         }
         if (any || atomic_load(&j->park)) continue;
-        if (!open) fz_sleep_ms(5);
+        if (!open) rest(j);
         for (uint32_t i = 0; i < j->n_sources && !any && !atomic_load(&j->park); i++)
             if (!w->done[i]) any = poll_source(w, j->sources[i], 20 / open + 1);
     }
@@ -368,6 +380,7 @@ static void *worker_main(void *arg) {
 void job_park(job *j) {
     pthread_mutex_lock(&j->park_lock);
     atomic_store(&j->park, true);
+    pthread_cond_broadcast(&j->park_cond);
     while (j->parked < j->running) pthread_cond_wait(&j->park_cond, &j->park_lock);
     pthread_mutex_unlock(&j->park_lock);
 }

@@ -95,9 +95,10 @@ static void fill(src_spooled *s, spooled_chunk *c) {
 
 fz_status src_spooled_poll(src_source *base, uint32_t reader, int64_t timeout_ms, fz_chunk **out, bool *done, fz_error *err) {
     src_spooled *s = (src_spooled *)base;
-    if (reader != src_reader_of(base, 0) || atomic_load(&s->at) >= base->splits[0]->stop) *done = base->splits[0]->stop != INT64_MAX; /* it ends only when it is drained */
+    bool mine = reader == src_reader_of(base, 0);
+    *done = !mine || (atomic_load(&s->at) >= base->splits[0]->stop && base->splits[0]->stop != INT64_MAX); /* it ends only when it is drained */
     if (*done) return FZ_OK;
-    if (!s->reader || reader != src_reader_of(base, 0)) {
+    if (!s->reader) {
         fz_sleep_ms(timeout_ms);
         return FZ_OK;
     }

@@ -468,9 +468,8 @@ static void test_memory(void **state) {
     down(f);
 }
 
-/* While half messages hold the memory who sends small ones, also in pieces, is served as ever. */
-static void test_small_beside_large(void **state) {
-    (void)state;
+/* How many small messages were served while half messages held the memory and nobody had been turned away for it. */
+static int small_beside_large(void) {
     enum { LIMIT = 2 << 20, HOARDERS = 30 };
     fixture *f = up((net_listen_options){.max_buffered = LIMIT, .message_timeout_ms = 60000});
     client good = client_open(f->l), slow[HOARDERS];
@@ -496,11 +495,18 @@ static void test_small_beside_large(void **state) {
         client_forget(&good);
         beside += full && net_listener_stats(f->l).buffered > LIMIT && net_listener_stats(f->l).refused == 0;
     }
-    assert_true(beside > 0); /* nobody had been turned away for it */
     for (int i = 0; i < HOARDERS; i++) client_close(&slow[i]);
     client_close(&good);
     WAIT_FOR(net_listener_stats(f->l).buffered == 0);
     down(f);
+    return beside;
+}
+/* While half messages hold the memory who sends small ones, also in pieces, is served as ever. On a machine that stands still for half a second the half messages' time is over first: then once more. */
+static void test_small_beside_large(void **state) {
+    (void)state;
+    int beside = 0;
+    for (int tries = 0; tries < 10 && !beside; tries++) beside = small_beside_large();
+    assert_true(beside > 0);
 }
 
 /* A client that asks and never reads. */
