@@ -9,6 +9,7 @@
  */
 #include "catalog/catalog_int.h"
 #include "aws/aws.h"
+#include "fileio/checked.h"
 #include <dirent.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -110,31 +111,17 @@ static json_t *without_history(const ice_metadata *m) {
 }
 
 fz_status cat_remember(const char *dir, const cat_catalog *c, const cat_table *t, fz_error *err) {
-    json_t *root = json_pack("{s:i, s:s, s:o}", "version", VERSION, "location", t->metadata_location, "metadata", without_history(t->metadata));
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL, *path = path_of(dir, c, &t->ident), sum[65];
-    json_decref(root);
-    if (!text) abort(); /* as without memory: all texts are UTF-8 */
+    char *path = path_of(dir, c, &t->ident);
     fz_buf b = {0};
-    aws_sha256_hex(text, strlen(text), sum);
-    fz_buf_printf(&b, "%s\n%s\n", text, sum);
-    free(text); /* jansson's own allocation */
+    fio_checked_put(&b, json_pack("{s:i, s:s, s:o}", "version", VERSION, "location", t->metadata_location, "metadata", without_history(t->metadata)));
     fz_status rc = fio_put(NULL, path, b.data, b.len, err);
     fz_buf_free(&b);
     fz_free(path);
     return rc;
 }
 
-/* NULL: damaged. */
-static json_t *whole(const fz_buf *b) {
-    const char *text = (const char *)b->data, *lf = b->len ? memchr(text, '\n', b->len) : NULL;
-    char sum[65];
-    if (!lf || b->len != (size_t)(lf - text) + 66 || lf[65] != '\n') return NULL;
-    aws_sha256_hex(text, (size_t)(lf - text), sum);
-    return memcmp(sum, lf + 1, 64) == 0 ? json_loadb(text, (size_t)(lf - text), 0, NULL) : NULL;
-}
-
 static cat_table *decode(const cat_catalog *c, const cat_ident *id, const fz_buf *b) {
-    json_t *root = whole(b);
+    json_t *root = fio_checked_get(b->data, b->len);
     const char *location = json_string_value(json_object_get(root, "location"));
     ice_metadata *m = NULL;
     fz_error ignored;

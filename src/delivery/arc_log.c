@@ -14,8 +14,8 @@
  *  3. A damaged record is an error that names it, never "no record": what it says may have been delivered.
  */
 #include "delivery/archive_int.h"
+#include "fileio/checked.h"
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,14 +30,8 @@ static const char *path_of(const arc_log *g, fz_arena *a, arc_kind kind, uint64_
 /* ---- text ---- */
 
 static void encode(const arc_log *g, const arc_record *r, fz_buf *out) {
-    json_t *j = json_pack("{s:i, s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:s}", "version", 1, "delivery", g->what, "lot", (json_int_t)r->lot, "object", r->object, "rows", (json_int_t)r->rows, "bytes",
-                          (json_int_t)r->bytes, "diverted", r->diverted ? r->diverted : "", "ranges", r->ranges, "state", r->state);
-    char *text = j ? json_dumps(j, JSON_COMPACT) : NULL, sum[65];
-    if (!text) abort(); /* as without memory: all texts are UTF-8 */
-    aws_sha256_hex(text, strlen(text), sum);
-    fz_buf_printf(out, "%s\n%s\n", text, sum);
-    free(text); /* jansson's own allocation */
-    json_decref(j);
+    fio_checked_put(out, json_pack("{s:i, s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:s}", "version", 1, "delivery", g->what, "lot", (json_int_t)r->lot, "object", r->object, "rows", (json_int_t)r->rows, "bytes",
+                                   (json_int_t)r->bytes, "diverted", r->diverted ? r->diverted : "", "ranges", r->ranges, "state", r->state));
 }
 
 static const char *text_of(fz_arena *a, const json_t *j, const char *key) {
@@ -46,12 +40,7 @@ static const char *text_of(fz_arena *a, const json_t *j, const char *key) {
 }
 
 static bool decode(fz_arena *a, const fz_buf *b, uint64_t lot, arc_record *r) {
-    const char *text = (const char *)b->data, *lf = b->len ? memchr(text, '\n', b->len) : NULL;
-    char sum[65];
-    if (!lf || b->len != (size_t)(lf - text) + 66) return false;
-    aws_sha256_hex(text, (size_t)(lf - text), sum);
-    if (memcmp(sum, lf + 1, 64) != 0 || lf[65] != '\n') return false;
-    json_t *j = json_loadb(text, (size_t)(lf - text), 0, NULL);
+    json_t *j = fio_checked_get(b->data, b->len);
     *r = (arc_record){.lot = (uint64_t)json_integer_value(json_object_get(j, "lot")), .ranges = text_of(a, j, "ranges"), .state = text_of(a, j, "state"), .object = text_of(a, j, "object"),
                       .rows = (uint64_t)json_integer_value(json_object_get(j, "rows")), .bytes = (uint64_t)json_integer_value(json_object_get(j, "bytes")), .diverted = text_of(a, j, "diverted")};
     bool ok = json_integer_value(json_object_get(j, "version")) == 1 && r->lot == lot && r->ranges && r->state && r->object && r->diverted;

@@ -1,9 +1,8 @@
 /* See state_file.h. */
 #include "job/state_file.h"
-#include "aws/aws.h"
+#include "fileio/checked.h"
 #include "fileio/fileio.h"
 #include "job/job.h"
-#include <stdlib.h>
 #include <unistd.h>
 
 #define MAX_FILE ((size_t)256 << 20)
@@ -22,24 +21,11 @@ char *job_state_path(const char *state_dir, const char *kind, const char *pipeli
 }
 
 fz_status job_state_put(const char *path, json_t *root, fz_error *err) {
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL, sum[65];
-    if (!text) abort(); /* as without memory: all texts are UTF-8 */
     fz_buf b = {0};
-    json_decref(root);
-    aws_sha256_hex(text, strlen(text), sum);
-    fz_buf_printf(&b, "%s\n%s\n", text, sum);
-    free(text); /* jansson's own allocation */
+    fio_checked_put(&b, root);
     fz_status rc = fio_put(NULL, path, b.data, b.len, err);
     fz_buf_free(&b);
     return rc;
-}
-
-static json_t *whole(const fz_buf *b) {
-    const char *text = (const char *)b->data, *lf = b->len ? memchr(text, '\n', b->len) : NULL;
-    char sum[65];
-    if (!lf || b->len != (size_t)(lf - text) + 66 || lf[65] != '\n') return NULL;
-    aws_sha256_hex(text, (size_t)(lf - text), sum);
-    return memcmp(sum, lf + 1, 64) == 0 ? json_loadb(text, (size_t)(lf - text), 0, NULL) : NULL;
 }
 
 fz_status job_state_get(const char *path, json_t **out, bool *damaged, fz_error *err) {
@@ -48,7 +34,7 @@ fz_status job_state_get(const char *path, json_t **out, bool *damaged, fz_error 
     *out = NULL;
     *damaged = false;
     fz_status rc = fio_read(NULL, path, MAX_FILE, &b, &own);
-    if (rc == FZ_OK) *damaged = !(*out = whole(&b));
+    if (rc == FZ_OK) *damaged = !(*out = fio_checked_get(b.data, b.len));
     else if (strcmp(own.code, "file.not-found") == 0) rc = FZ_OK;
     else *err = own;
     fz_buf_free(&b);
