@@ -53,6 +53,9 @@ typedef struct job_report {
 
 /* OPTIONS of a table that an INSERT writes to; ends with a NULL name. The options of stores (fio_options, aws_options) may stand beside them, for the error location. */
 const fz_option *job_sink_options(void);
+/* Is the plan a chain of filters and projections over a connector's table, or several by UNION ALL? Such an INSERT has positions and runs for as long as its sources do. Another one (VALUES, aggregates,
+ * LIMIT, tables of a catalog) is run once, before all others, and ends. */
+bool job_streams(const sql_plan *p);
 fz_status job_sink_options_check(const fz_pair *o, size_t n, const char *table, fz_error *err) FZ_MUST_USE; /* USER, with the option's place */
 
 /* Runs until bounded sources are read, a stop is requested, or a sink or source fails. On any status but FZ_OK err says why and report->exit_code which code fits:

@@ -536,13 +536,38 @@ fz_status job_source_grow(job *j, job_source *src, fz_error *err) {
 }
 
 /* ---- opening ---- */
-static const sql_plan *scan_of(const sql_plan *p) {
-    while (p && p->kind != SQL_P_SCAN) p = p->n_inputs == 1 ? p->inputs[0] : NULL;
+static bool is_step(const sql_plan *p) { return p->kind == SQL_P_FILTER || p->kind == SQL_P_PROJECT; }
+static const sql_plan *scan_of(const sql_plan *chain) {
+    while (is_step(chain)) chain = chain->inputs[0];
+    return chain;
+}
+bool job_streams(const sql_plan *p) {
+    while (is_step(p)) p = p->inputs[0];
+    if (p->kind != SQL_P_UNION) return p->kind == SQL_P_SCAN && p->table->kind == SQL_T_CONNECTOR;
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        if (!job_streams(p->inputs[i])) return false;
+    return true;
+}
+static uint32_t count_chains(const sql_plan *p) {
+    while (is_step(p)) p = p->inputs[0];
+    uint32_t n = p->kind != SQL_P_UNION;
+    for (uint32_t i = 0; p->kind == SQL_P_UNION && i < p->n_inputs; i++) n += count_chains(p->inputs[i]);
+    return n;
+}
+/* The steps from `top` down to `stop`, over another input. */
+static const sql_plan *steps_over(fz_arena *a, const sql_plan *top, const sql_plan *stop, const sql_plan *input) {
+    if (top == stop) return input;
+    sql_plan *p = FZ_ANEW(a, sql_plan);
+    *p = *top;
+    p->inputs = FZ_ANEWN(a, sql_plan *, 1);
+    p->inputs[0] = (sql_plan *)(uintptr_t)steps_over(a, top->inputs[0], stop, input);
     return p;
 }
-static bool streaming_chain(const sql_plan *p) {
-    for (; p->kind == SQL_P_FILTER || p->kind == SQL_P_PROJECT; p = p->inputs[0]) {}
-    return p->kind == SQL_P_SCAN && p->table->kind == SQL_T_CONNECTOR;
+/* A plan that streams as chains, one for each branch of its UNION ALLs: what stands above a UNION is done in each branch. */
+static void put_chains(fz_arena *a, const sql_plan *p, const sql_plan **out, uint32_t *n) {
+    const sql_plan *u = scan_of(p);
+    if (u->kind != SQL_P_UNION) out[(*n)++] = p;
+    for (uint32_t i = 0; u->kind == SQL_P_UNION && i < u->n_inputs; i++) put_chains(a, steps_over(a, p, u, u->inputs[i]), out, n);
 }
 
 static job_sink *sink_for(job *j, const job_insert *in) {
@@ -568,7 +593,7 @@ static bool same_scan(const sql_plan *a, const sql_plan *b) {
         if (strcmp(a->schema->fields[i].name, b->schema->fields[i].name) != 0) return false;
     return true;
 }
-static job_source *source_for(job *j, const sql_plan *scan) {
+static job_source *source_for(job *j, const sql_plan *scan, uint32_t n_paths) {
     job_source *src = NULL;
     for (uint32_t i = 0; i < j->n_sources && !src; i++)
         if (same_scan(j->sources[i]->scan_plan, scan)) src = j->sources[i];
@@ -579,7 +604,7 @@ static job_source *source_for(job *j, const sql_plan *scan) {
         src->merged = *scan;
         src->wanted = FZ_ANEWN(j->arena, bool, scan->schema->n + 1);
         src->merged.wanted = src->wanted;
-        src->paths = FZ_ANEWN(j->arena, job_path *, j->spec->n_inserts);
+        src->paths = FZ_ANEWN(j->arena, job_path *, n_paths);
         src->sinks = FZ_ANEWN(j->arena, job_sink *, j->spec->n_inserts);
         j->sources[j->n_sources++] = src;
     }
@@ -596,19 +621,28 @@ static void link_path(job_path *p) {
     src->sinks[src->n_sinks++] = p->sink;
 }
 
+/* An INSERT that streams is a path for each chain of it; its sink takes the rows of all. */
 static fz_status plan_paths(job *j, fz_error *err) {
     const job_spec *spec = j->spec;
-    j->paths = FZ_ANEWN(j->arena, job_path, spec->n_inserts);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < spec->n_inserts; i++) most += count_chains(spec->inserts[i].plan);
+    const sql_plan **chains = FZ_ANEWN(j->arena, const sql_plan *, most + 1);
+    j->paths = FZ_ANEWN(j->arena, job_path, most);
     j->sinks = FZ_ANEWN(j->arena, job_sink *, spec->n_inserts);
-    j->sources = FZ_ANEWN(j->arena, job_source *, spec->n_inserts);
+    j->sources = FZ_ANEWN(j->arena, job_source *, most);
     for (uint32_t i = 0; i < spec->n_inserts; i++) {
-        job_path *p = &j->paths[j->n_paths++];
-        p->insert = &spec->inserts[i];
-        p->sink = sink_for(j, p->insert);
-        if (!streaming_chain(p->insert->plan)) continue;
-        FZ_TRY(ex_compile(p->insert->plan, spec->sql, &p->program, err));
-        p->source = source_for(j, scan_of(p->insert->plan));
-        link_path(p);
+        const job_insert *in = &spec->inserts[i];
+        job_sink *s = sink_for(j, in);
+        uint32_t n = 0;
+        if (job_streams(in->plan)) put_chains(j->arena, in->plan, chains, &n);
+        else j->paths[j->n_paths++] = (job_path){.insert = in, .sink = s};
+        for (uint32_t k = 0; k < n; k++) {
+            job_path *p = &j->paths[j->n_paths++];
+            *p = (job_path){.insert = in, .sink = s};
+            FZ_TRY(ex_compile(chains[k], spec->sql, &p->program, err));
+            p->source = source_for(j, scan_of(chains[k]), most);
+            link_path(p);
+        }
     }
     return FZ_OK;
 }

@@ -270,6 +270,7 @@ static fz_status bind_query(ses_dry *d, const sql_stmt *st, const col_schema **s
     fz_status rc = sql_bind_query(s->arena, st->query, &r, &settings, NULL, &plan, err);
     if (rc != FZ_OK) return ses_dry_unknown(s, err) ? FZ_OK : rc;
     FZ_TRY(ses_check_sources(plan, true, err));
+    if (st->kind == SQL_S_INSERT) FZ_TRY(ses_check_ends(plan, err));
     collect(d, plan);
     *schema = plan->schema;
     return FZ_OK;
@@ -371,6 +372,7 @@ static fz_status bind_to(void *cx, const ops_need_insert *in, const cat_table *t
     *sql = ses_sql_settings(d->s);
     sql->time_zone = fz_arena_strdup(a, sql->time_zone);
     fz_status rc = sql_bind_insert(a, in->stmt, &table, &r, sql, out, err);
+    if (rc == FZ_OK) rc = ses_check_ends(*out, err);
     d->s->arena = NULL;
     return rc;
 }

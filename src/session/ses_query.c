@@ -14,6 +14,36 @@ static fz_status connector_target(const sql_stmt *insert, const sql_table *t, fz
     return ses_fail_at(err, insert->name.pos);
 }
 
+static const sql_plan *endless_scan(const sql_plan *p) {
+    if (p->kind == SQL_P_SCAN) return p->table->kind == SQL_T_CONNECTOR && src_endless(p->table->options, p->table->n_options) ? p : NULL;
+    const sql_plan *found = NULL;
+    for (uint32_t i = 0; i < p->n_inputs && !found; i++) found = endless_scan(p->inputs[i]);
+    return found;
+}
+/* What keeps a plan from streaming; NULL: nothing. */
+static const char *obstacle(const sql_plan *p) {
+    switch (p->kind) {
+    case SQL_P_AGGREGATE: return p->n_aggs ? "an aggregate" : "GROUP BY or DISTINCT";
+    case SQL_P_SORT: return "ORDER BY";
+    case SQL_P_LIMIT: return "LIMIT";
+    case SQL_P_VALUES: return "UNION ALL with VALUES";
+    case SQL_P_SCAN: return p->table->kind == SQL_T_CONNECTOR ? NULL : "UNION ALL with a table of a catalog";
+    default: break;
+    }
+    const char *what = NULL;
+    for (uint32_t i = 0; i < p->n_inputs && !what; i++) what = obstacle(p->inputs[i]);
+    return what;
+}
+/* What is run once, to its end, would never commit over a source that has none. */
+fz_status ses_check_ends(const sql_plan *p, fz_error *err) {
+    const sql_plan *scan = job_streams(p) ? NULL : endless_scan(p);
+    if (!scan) return FZ_OK;
+    const char *what = obstacle(p);
+    fz_fail(err, FZ_USER, "sql.unsupported-streaming", "INSERT: %s over a source that never ends (%s) is not supported", what ? what : "this query", scan->table->path);
+    if (what && fz_starts(what, "UNION")) return fz_hint(err, "insert what is there once by a statement of its own");
+    return fz_hint(err, "write the rows as they come, and aggregate, sort or limit them when the table is read; or bound the source (Kafka: 'scan.bounded.mode'; made-up records: 'number-of-rows')");
+}
+
 fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **plan, const sql_table **target, fz_error *err) {
     const sql_table *t;
     FZ_TRY(ses_resolve_target(s, &insert->name, &t, err));
@@ -35,6 +65,7 @@ fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **pla
     fz_status rc = sql_bind_insert(s->arena, insert, t, &r, &settings, plan, err);
     if (rc == FZ_OK && delivery) rc = dlv_check(t->options, t->n_options, t->path, (*plan)->schema, err);
     if (rc == FZ_OK) rc = ses_check_sources(*plan, false, err);
+    if (rc == FZ_OK) rc = ses_check_ends(*plan, err);
     return rc == FZ_OK ? rc : ses_fail_at(err, insert->pos);
 }
 
@@ -71,12 +102,14 @@ const char *ses_pipeline_name(const ses_session *s) {
     return slash ? slash + 1 : s->script_name;
 }
 
-/* Only a chain over one source has positions; what is aggregated or read from tables adds its rows each time. */
-static bool has_positions(const sql_plan *p) {
-    while (p->kind == SQL_P_FILTER || p->kind == SQL_P_PROJECT) p = p->inputs[0];
-    const char *connector = p->kind == SQL_P_SCAN && p->table->kind == SQL_T_CONNECTOR ? fz_pair_get(p->table->options, p->table->n_options, "connector") : NULL;
-    return connector && strcmp(connector, "kafka") == 0;
+static bool reads_kafka(const sql_plan *p) {
+    const char *connector = p->kind == SQL_P_SCAN ? fz_pair_get(p->table->options, p->table->n_options, "connector") : NULL;
+    bool found = connector && strcmp(connector, "kafka") == 0;
+    for (uint32_t i = 0; i < p->n_inputs && !found; i++) found = reads_kafka(p->inputs[i]);
+    return found;
 }
+/* What is aggregated or read from tables has no positions and adds its rows each time. */
+static bool has_positions(const sql_plan *p) { return job_streams(p) && reads_kafka(p); }
 
 /* Positions are filed under pipeline and table: another query under the same pair would find the records taken already, and read nothing. The same
  * statement once more is no such thing: it goes on. */
@@ -143,8 +176,15 @@ fz_status ses_insert(ses_session *s, sql_stmt *const *inserts, uint32_t n, fz_er
 
 /* ---- SELECT ---- */
 
-/* Rows that never end cannot be sorted or counted to the end. */
+/* Rows that never end cannot be sorted or counted to the end, and nothing comes behind them. */
 static fz_status check_live(const sql_plan *p, sql_pos pos, fz_error *err) {
+    for (uint32_t i = 0; p->kind == SQL_P_UNION && i + 1 < p->n_inputs; i++) {
+        const sql_plan *scan = endless_scan(p->inputs[i]);
+        if (!scan) continue;
+        fz_fail(err, FZ_USER, "sql.unsupported-streaming", "SELECT: UNION ALL behind a source that never ends (%s) is not supported", scan->table->path);
+        fz_hint(err, "look at one source at a time; an INSERT reads all branches of a UNION ALL side by side");
+        return ses_fail_at(err, pos);
+    }
     const char *what = p->kind == SQL_P_AGGREGATE ? "an aggregate" : p->kind == SQL_P_SORT ? "ORDER BY" : NULL;
     if (what) {
         fz_fail(err, FZ_USER, "sql.unsupported-streaming", "%s over a source that never ends is not supported", what);

@@ -123,6 +123,8 @@ fz_status ses_bind_insert(ses_session *s, const sql_stmt *insert, sql_plan **pla
 
 /* The connectors of a plan's tables exist (and with_formats: their formats' options are right). Opens nothing. */
 fz_status ses_check_sources(const sql_plan *p, bool with_formats, fz_error *err) FZ_MUST_USE;
+/* Of an INSERT: USER "sql.unsupported-streaming" when it does not stream (job_streams) and reads a source that may never end. */
+fz_status ses_check_ends(const sql_plan *p, fz_error *err) FZ_MUST_USE;
 
 /* Batches for the SCAN nodes of a plan. */
 typedef struct ses_feed ses_feed;

@@ -86,11 +86,18 @@ static fz_status gen_open(const fz_pair *o, size_t n, const src_context *cx, src
     return rc;
 }
 
+static bool gen_endless(const fz_pair *o, size_t n) {
+    bool ends = fz_pair_get(o, n, "number-of-rows") != NULL;
+    for (size_t i = 0; i < n && !ends; i++) ends = fz_starts(o[i].key, "fields.") && fz_ends(o[i].key, ".kind") && fz_ieq(o[i].value, "sequence");
+    return !ends;
+}
+
 const src_ops src_datagen_ops = {
     .name = "datagen",
     .doc = "Rows made up at random or by counting. As a one-shot source it has no positions: a second run makes new rows.",
     .options = options,
     .open = gen_open,
     .close = gen_close,
+    .endless = gen_endless,
     SRC_PACED_OPS,
 };

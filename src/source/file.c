@@ -367,6 +367,8 @@ static fz_status file_poll(src_source *base, uint32_t reader, int64_t timeout_ms
     return FZ_OK;
 }
 
+static bool file_endless(const fz_pair *o, size_t n) { return fz_pair_get(o, n, "source.monitor-interval") != NULL; }
+
 const src_ops src_filesystem_ops = {
     .name = "filesystem",
     .doc = "The lines of local files, read once in the order of their names, also of files packed by gzip or zstd, and those of standard input. As a one-shot source it has no positions: a second run reads all of it again. With 'source.monitor-interval' files are followed while they grow, and have positions.",
@@ -374,6 +376,7 @@ const src_ops src_filesystem_ops = {
     .open = file_open,
     .close = file_close,
     .bounded = file_bounded,
+    .endless = file_endless,
     .assign = file_assign,
     .unassign_all = file_unassign_all,
     .poll = file_poll,

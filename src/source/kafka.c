@@ -102,6 +102,10 @@ static fz_status kafka_check(const fz_pair *options, size_t n, fz_error *err) {
     return rc;
 }
 
+static bool kafka_endless(const fz_pair *o, size_t n) {
+    const char *mode = fz_pair_get(o, n, "scan.bounded.mode");
+    return !mode || fz_ieq(mode, "unbounded");
+}
 static bool kafka_bounded(const src_source *s) { return ((const kafka_source *)s)->config.stop.at != KAFKA_UNBOUNDED; }
 
 /* A bounded source has all its splits from the start: one found later would have no end that was decided at the beginning. */
@@ -175,6 +179,7 @@ const src_ops src_kafka_ops = {
     .close = kafka_close,
     .check = kafka_check,
     .bounded = kafka_bounded,
+    .endless = kafka_endless,
     .discover = kafka_discover,
     .bounds = kafka_bounds,
     .probe_before = kafka_probe_before,

@@ -36,5 +36,7 @@ static fz_status demo_open(const fz_pair *o, size_t n, const src_context *cx, sr
     return *out = &s->paced.base, FZ_OK;
 }
 
+static bool demo_endless(const fz_pair *o, size_t n) { return !fz_pair_get(o, n, "number-of-rows"); }
+
 const src_ops src_otel_demo_ops = {.name = "otel-demo", .doc = "OpenTelemetry log records of six severities, made up. One-shot: a second run makes new records.", .options = options, .format = "json",
-                                   .open = demo_open, .close = demo_close, SRC_PACED_OPS};
+                                   .open = demo_open, .close = demo_close, .endless = demo_endless, SRC_PACED_OPS};

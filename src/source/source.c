@@ -162,6 +162,13 @@ fz_status src_check(const fz_pair *options, size_t n, const char *table, fz_erro
     return ops->check ? ops->check(options, n, err) : FZ_OK;
 }
 
+bool src_endless(const fz_pair *options, size_t n) {
+    const char *name = fz_pair_get(options, n, "connector");
+    const src_ops *ops = name ? find_connector(name) : NULL;
+    if (!ops) return false;
+    return ops->endless ? ops->endless(options, n) : ops->listens != NULL;
+}
+
 fz_status src_aws_login(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err) {
     const char *name = fz_pair_get(options, n, "connector");
     const src_ops *ops = name ? find_connector(name) : NULL;

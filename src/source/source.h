@@ -45,9 +45,9 @@ typedef struct src_context {
 
 typedef enum { SRC_PROBE_OK, SRC_PROBE_GONE /* retention took it */, SRC_PROBE_BEYOND /* past the end */, SRC_PROBE_SAME /* not looked at: the source knows otherwise that it is the same log */ } src_probe_result;
 typedef struct src_probe { src_probe_result result; int64_t offset, timestamp_ms; uint64_t hash; } src_probe;
-
 /* Checks the options of a connector as src_open does, and reaches for nothing outside the process. USER. */
 fz_status src_check(const fz_pair *options, size_t n, const char *table, fz_error *err) FZ_MUST_USE;
+bool src_endless(const fz_pair *options, size_t n); /* a table with these options may never end; what src_check refuses may give either answer */
 /* Does the connector log in with credentials of AWS (Amazon MSK with IAM)? Then *out are the options of the session that gives them ("client.*"), in a. */
 fz_status src_aws_login(const fz_pair *options, size_t n, fz_arena *a, fz_pair **out, size_t *n_out, bool *wanted, fz_error *err) FZ_MUST_USE;
 /* Opens the connector that options' 'connector' names, checks every option (unknown: USER, names it), finds the splits and

@@ -35,6 +35,7 @@ struct src_ops {
     fz_status (*check)(const fz_pair *options, size_t n, fz_error *err);                           /* what the table of options cannot say; NULL: nothing */
     /* The rest mirrors source.h. NULL is allowed where a default is named. */
     bool (*bounded)(const src_source *s);                                                          /* NULL: each split has a stop */
+    bool (*endless)(const fz_pair *options, size_t n);                                             /* the same, before it is open; NULL: those that listen never end */
     fz_status (*discover)(src_source *s, uint32_t *added, fz_error *err);                          /* NULL: none are ever found */
     fz_status (*bounds)(src_source *s, uint32_t split, fz_error *err);                             /* sets low, high of the split; NULL: they stand */
     fz_status (*probe_before)(src_source *s, uint32_t split, int64_t before, src_probe *out, fz_error *err); /* NULL: FATAL */

@@ -129,6 +129,37 @@ def joins_late():
     t.judge(range(40), "u")
 
 
+def union():
+    """UNION ALL of two sources (and of one twice) in a view, into a table and an archive: all branches are read side by side, are committed while they run, and go on from their positions after kill -9."""
+    t = Tables(None, "spool-union")
+
+    def both():
+        path = script(t)
+        text = open(path).read()
+        insert = "INSERT INTO c.db.t SELECT id, host, num FROM src;"
+        open(path, "w").write(text.replace(insert, f"""{SOURCE.format(max="64 mb").replace("TABLE src", "TABLE two")}
+CREATE TEMPORARY TABLE arch (id BIGINT, host STRING) WITH ('connector'='firehose-s3','path'='file://{t.dir}/arch/','buffer.interval'='1 s','compression'='UNCOMPRESSED');
+CREATE TEMPORARY VIEW v AS SELECT id, host, num FROM src UNION ALL SELECT id + 1000, host, num FROM two UNION ALL SELECT id + 2000, UPPER(host), num FROM src WHERE num >= 0;
+STATEMENT SET BEGIN
+INSERT INTO c.db.t SELECT id, host, num FROM v WHERE MOD(id, 1000) < 900;
+INSERT INTO arch SELECT id, host FROM v;
+END;"""))
+        return path
+
+    for n in range(3):
+        job = t.start(both())
+        job.wait_log("table=default_catalog.default_database.two connector=http")
+        ports = {name: int(p) for name, p in re.findall(r"event=source.listening table=default_catalog.default_database.(src|two) .*?address=127\.0\.0\.1:(\d+)", job.text())}
+        send(ports["src"], range(10 * n, 10 * n + 10))
+        send(ports["two"], [*range(10 * n, 10 * n + 10), 900 + n])
+        t.wait_rows(30 * (n + 1), job=job)
+        job.kill() if n == 1 else job.stop()
+    want = sorted([*range(30), *range(1000, 1030), *range(2000, 2030)])
+    t.judge(want)
+    lines = [json.loads(l)["id"] for f in glob.glob(f"{t.dir}/arch/**/*", recursive=True) if os.path.isfile(f) for l in open(f)]
+    require(sorted(lines) == sorted(want + [1900, 1901, 1902]), f"the archive has {sorted(lines)}")
+
+
 def kill():
     t = Tables(None, "spool-kill")
     seed = int(os.environ.get("FRAZIL_SEED", random.randrange(1 << 30)))
@@ -285,4 +316,4 @@ def damage():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (kill, joins_late, lost_directory, restored, in_use, other_pipeline, select, full, damage)})
+    main({f.__name__: f for f in (kill, joins_late, union, lost_directory, restored, in_use, other_pipeline, select, full, damage)})

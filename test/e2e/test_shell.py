@@ -115,12 +115,19 @@ def tables_of_connectors():
         sql("datagen", "CREATE TEMPORARY TABLE g (id BIGINT) WITH ('connector'='datagen','number-of-rows'='5','fields.id.kind'='sequence','fields.id.start'='1','fields.id.end'='5');"
             "SELECT COUNT(*) AS c, SUM(id) AS s FROM g;", 0, '{"c":5,"s":15}\n', fmt="json")
         sql("aggregate without end", "CREATE TEMPORARY TABLE g (id BIGINT) WITH ('connector'='datagen'); SELECT COUNT(*) FROM g;", 1, err=("[sql.unsupported-streaming]",))
+        sql("union behind a source without end", "CREATE TEMPORARY TABLE g (id BIGINT) WITH ('connector'='datagen'); SELECT id FROM g UNION ALL SELECT id FROM g;", 1, err=("[sql.unsupported-streaming]", "UNION ALL"))
         sql("limit of a source without end", "CREATE TEMPORARY TABLE g (id BIGINT) WITH ('connector'='datagen'); SELECT 1 AS a FROM g LIMIT 3;", 0, '{"a":1}\n' * 3, fmt="json")
         sql("hint", "CREATE TEMPORARY TABLE g (id BIGINT) WITH ('connector'='datagen'); SELECT 1 AS a FROM g /*+ OPTIONS('number-of-rows'='2') */;", 0, '{"a":1}\n' * 2, fmt="json")
         cat = "CREATE CATALOG c WITH ('type'='iceberg','catalog-type'='sql','uri'='sqlite:///%s/cat.db','warehouse'='%s/wh'); CREATE DATABASE c.l; CREATE TABLE c.l.t (a INT, s STRING);" % (d, d)
         sql("file into a table", cat + t % (d, ",'json.ignore-parse-errors'='true'") + "INSERT INTO c.l.t SELECT a, s FROM f WHERE a > 1; SELECT * FROM c.l.t;", 0, '{"a":2,"s":"y"}\n', fmt="json")
         with open(d + "/i.sql", "w") as f:
             f.write(cat.replace("CREATE DATABASE", "CREATE DATABASE IF NOT EXISTS").replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+        again = open(d + "/i.sql").read()
+        for what, query in (("GROUP BY or DISTINCT", "SELECT DISTINCT id, 's' FROM g"), ("an aggregate", "SELECT CAST(COUNT(*) AS INT), 's' FROM g"), ("ORDER BY", "SELECT id, 's' FROM g ORDER BY id"), ("LIMIT", "SELECT id, 's' FROM g LIMIT 3"),
+                            ("UNION ALL with VALUES", "SELECT id, 's' FROM g UNION ALL SELECT * FROM (VALUES (1, 's'))"), ("UNION ALL with a table of a catalog", "SELECT id, 's' FROM g UNION ALL SELECT * FROM c.l.t")):
+            for end in ("", "EXPLAIN "):
+                sql(f"{end}INSERT without end, {what}", again + "CREATE TEMPORARY TABLE g (id INT) WITH ('connector'='datagen');"
+                    f"{end}INSERT INTO c.l.t {query};", 1, err=("[sql.unsupported-streaming]", what, "hint"))
         expect("audit", ["audit", "c.l.t", "-i", d + "/i.sql"], 0, ("audit passed",))
         expect("inspect", ["inspect", "c.l.t", "-i", d + "/i.sql", "--show", "files"], 0, (".parquet",))
         expect("audit of nothing", ["audit", "c.l.nope", "-i", d + "/i.sql"], 1, err=("[sql.table-not-found]",))
