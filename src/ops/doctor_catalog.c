@@ -238,6 +238,7 @@ static void store_steps(doctor *d, doc_table *t) {
     doc_catalog *c = &d->catalogs[t->need->catalog];
     const char *place = doc_good(t->step) ? place_of(d, c, t) : t->need->location, *warehouse = opt(c->need, "warehouse");
     if (!place && on_s3(warehouse) && !doc_good(t->step) && c->store && c->io) (void)doc_bucket(d, c->io, warehouse, c->store); /* whatever is wrong with the table, this will be wrong after it */
+    if (!place && !doc_good(t->step) && warehouse && fio_local_path(warehouse)) place = warehouse;
     if (!place && doc_good(t->step)) return;
     /* A table that cannot be reached says nothing of its store, unless the script names the place. */
     doc_store_probe(d, t->loaded ? t->loaded->io : c->io, place ? place : "s3://unknown/x", t->need->text, place && c->store ? c->store : place ? NULL : t->step);
