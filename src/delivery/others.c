@@ -24,9 +24,10 @@ const char *dlv_destination(const dlv_delivery *d, fz_arena *a) {
 }
 
 fz_status dlv_name_itself(dlv_delivery *d, fz_error *err) {
-    if (d->named || !d->ops->destination) return FZ_OK;
+    if (d->named) return FZ_OK;
     fz_arena *a = fz_arena_new();
-    json_t *j = json_pack("{s:i, s:s, s:s, s:s}", "version", 1, "pipeline", d->cx.pipeline, "table", d->cx.table, "destination", dlv_destination(d, a));
+    const char *destination = dlv_destination(d, a);
+    json_t *j = json_pack("{s:i, s:s, s:s, s:s}", "version", 1, "pipeline", d->cx.pipeline, "table", d->cx.table, "destination", destination ? destination : "");
     char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
     if (!text) abort(); /* as without memory: all texts are UTF-8 */
     fz_status rc = fio_put(d->cx.state_io, fio_join(a, d->cx.state_dir, NAME_FILE), text, strlen(text), err);
@@ -89,10 +90,10 @@ static fz_status read_text(fio *io, const char *path, size_t max, fz_arena *a, c
     return rc;
 }
 
-/* Who it is and whether it goes where d goes. One that has not named itself may: better asked once too often than delivered twice. */
+/* Who it is and whether it goes where d goes. One that has not named itself may, if it keeps the same kind of state: better asked once too often than delivered twice. */
 static fz_status read_name(const dlv_delivery *d, const char *root, const place *p, fz_arena *a, dlv_other *out, bool *same, fz_error *err) {
     const char *text;
-    *same = true;
+    *same = d->ops->load ? p->done || p->intent : p->positions;
     size_t n = strlen(root);
     *out = (dlv_other){.pipeline = "", .table = strncmp(p->dir, root, n) == 0 ? p->dir + n + (p->dir[n] == '/') : p->dir, .state = "", .intent_ranges = ""};
     if (!p->named) return FZ_OK;

@@ -636,6 +636,13 @@ static void other_names_of_one_place(void **state) {
     assert_string_equal(v[0].table, "c.d.arch");
     assert_string_equal(v[0].state, "7");
     assert_string_equal(v[0].intent_ranges, "");
+    for (int named = 0; named < 2; named++) { /* beside them one that prints: it goes nowhere that lasts, and keeps its positions in another way */
+        char *printer = fz_asprintf("%s/all/old/c.d.p/%s", root, named ? "delivery.json" : "positions.json");
+        const char *text = named ? "{\"version\":1,\"pipeline\":\"old\",\"table\":\"c.d.p\",\"destination\":\"\"}" : "9";
+        assert_int_equal(fio_put(NULL, printer, text, strlen(text), &err), FZ_OK);
+        assert_int_equal(others(&renamed, &v), 1);
+        fz_free(printer);
+    }
     dlv_lot *lot = read_to(&old, 9); /* begun, not ended */
     assert_int_equal(fz_fault_arm("delivery.intent:1:unknown", &err), FZ_OK);
     assert_int_not_equal(commit_to(&old, lot, 9, &err), FZ_OK);
